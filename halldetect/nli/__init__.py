@@ -1,0 +1,1 @@
+"""Natural language inference: P(entailment), P(neutral), P(contradiction) for true text pairs."""
