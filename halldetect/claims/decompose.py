@@ -56,6 +56,7 @@ def decompose(
     count_tokens: Callable[[str], int],
     max_tokens: int = 96,
     mode: ExtractionMode = ExtractionMode.COVERED,
+    max_sentences: int = 50_000,
 ) -> Decomposition:
     """Break `response` into claims, and record whatever is not audited.
 
@@ -76,6 +77,8 @@ def decompose(
         every distinct line a claim, no repair; a line that no one sentence asserts gets the span
         of the sentence it shares most words with, or of the whole response. An extractor without
         a language model gives one claim a statement in either mode.
+    max_sentences : int
+        Largest number of sentences of the response.
 
     Returns
     -------
@@ -85,9 +88,9 @@ def decompose(
     Raises
     ------
     LimitError
-        When the response has too many sentences.
+        When the response has more than `max_sentences` sentences.
     """
-    sentences = split_sentences(response)
+    sentences = split_sentences(response, max_sentences)
     statements = statements_of(response, sentences)
     check = CopyCheck(response, statements)
     if mode is ExtractionMode.PAPER:

@@ -72,9 +72,12 @@ class LlamaExtractor:
         self._context_tokens = context_tokens
         self._llama = _load(path, gpu_layers, threads, context_tokens)
         self._formatter = _chat_formatter(self._llama, path)
-        head, _ = self._prompt_around_answer(max_claims=10)
-        self._llama.eval(head)
-        self._warm_tokens = len(head)
+        # The cache holds what comes before the number of claims, and never more: with another
+        # number the tokens after it would be computed beside other ones, and rounded otherwise.
+        heads = [self._prompt_around_answer(number)[0] for number in (10, 99)]
+        warm = os.path.commonprefix(heads)
+        self._llama.eval(warm)
+        self._warm_tokens = len(warm)
         self.provenance = _provenance(self._llama, path, gpu_layers)
 
     def extract(self, text: str, max_claims: int) -> Extraction:
@@ -233,7 +236,7 @@ def _chat_formatter(llama: Llama, path: Path) -> Any:
         raise ModelError(f"{path}: the GGUF file has no chat template; use an instruct model")
 
     def text_of(token: int) -> str:
-        return llama.detokenize([token], special=True).decode(errors="replace")
+        return str(llama.detokenize([token], special=True), errors="replace")
 
     try:
         formatter = Jinja2ChatFormatter(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
+
+# Official builds of ONNX Runtime report to Microsoft and keep a device identifier in the user's
+# cache, from native code and from the moment they are imported. An audit reports to nobody.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+import onnxruntime
 
 from halldetect.errors import ModelError
 from halldetect.nli.checkpoint import (
@@ -139,6 +144,7 @@ class OnnxNliModel:
 
 
 def _open_session(path: Path, threads: int | None) -> onnxruntime.InferenceSession:
+    onnxruntime.disable_telemetry_events()  # it may have been imported before this module
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # errors reach the caller as exceptions, not on stderr
     if threads is not None:

@@ -68,7 +68,7 @@ def split_sentences(text: str, max_sentences: int = 50_000) -> tuple[Sentence, .
                 raise LimitError(
                     f"the text has more than max_sentences = {max_sentences} sentences "
                     f"(reached at character {sentence.span.start} of {len(text)}); "
-                    "raise max_sentences or send the text in parts"
+                    "raise it (HALLDETECT_MAX_SENTENCES) or send the text in parts"
                 )
             sentences.append(sentence)
     return tuple(sentences)

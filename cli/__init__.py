@@ -1,0 +1,1 @@
+"""The command line: `halldetect audit`, `halldetect models` and `halldetect demo`."""

@@ -1,0 +1,89 @@
+"""Reading the user's texts: UTF-8 whatever the locale, every other character as it is."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from pathlib import Path
+
+from halldetect.errors import InputError
+from halldetect.record import text_fault
+
+STANDARD_INPUT = "-"
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_source(argument: str) -> str:
+    """Read the source.
+
+    Raises
+    ------
+    InputError
+        Naming the file, when it cannot be read, is not UTF-8, or is blank.
+    """
+    text = read_text(argument)
+    if not text.strip():
+        raise InputError(
+            f"{display_name(argument)}: the source is empty or only white space: there is nothing "
+            "to audit against"
+        )
+    return text
+
+
+def read_text(argument: str) -> str:
+    """Read a text file, or standard input for ``-``.
+
+    A byte order mark at the start is dropped; line ends stay as they are, so that offsets count
+    the characters of the file.
+
+    Raises
+    ------
+    InputError
+        Naming the file, when it cannot be read, is not UTF-8, or has a NUL character.
+    """
+    name = display_name(argument)
+    content = _read_bytes(argument)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: {_not_utf8(content, error.start)}") from None
+    text = text.removeprefix("\ufeff")
+    fault = text_fault(text)
+    if fault:
+        raise InputError(f"{name}: {fault}")
+    return text
+
+
+def display_name(argument: str) -> str:
+    """Return what messages call an input."""
+    return "standard input" if argument == STANDARD_INPUT else argument
+
+
+def unreadable(name: str, error: OSError) -> InputError:
+    """Word why a file cannot be opened or read."""
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{name}: there is no such file")
+    if isinstance(error, IsADirectoryError):
+        return InputError(f"{name}: is a directory, not a file")
+    return InputError(f"{name}: cannot be read ({error.strerror or error})")
+
+
+def _read_bytes(argument: str) -> bytes:
+    try:
+        if argument == STANDARD_INPUT:
+            return sys.stdin.buffer.read()
+        return Path(argument).read_bytes()
+    except OSError as error:
+        raise unreadable(display_name(argument), error) from None
+
+
+def _not_utf8(content: bytes, position: int) -> str:
+    if content.startswith(_UTF16_MARKS):
+        return (
+            "is UTF-16 by its first bytes, not UTF-8; convert it, for example with "
+            "`iconv -f UTF-16 -t UTF-8`"
+        )
+    return (
+        f"byte {position + 1} (0x{content[position]:02x}) is not UTF-8; if the text is Latin-1 or "
+        "Windows-1252, convert it, for example with `iconv -f WINDOWS-1252 -t UTF-8`"
+    )

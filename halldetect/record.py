@@ -1,0 +1,200 @@
+"""The one record everywhere: a response to audit, its source, and what the caller wants kept."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import NoneType
+from typing import Any, NoReturn
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from halldetect.errors import InputError
+
+_DEEPEST_METADATA = 100  # JSON writers give up somewhere above
+_JSON_SCALARS = (str, int, float, bool, NoneType)
+
+
+class Record(BaseModel):
+    """One (source, response) pair to audit.
+
+    Parameters
+    ----------
+    custom_id : str, optional
+        The caller's name for it; also accepted as ``id``.
+    source : str
+        The document the response must be true to; not blank.
+    response : str
+        The generated text; may be empty.
+    context : str, optional
+        What was asked; also accepted as ``question``. Kept, not judged.
+    metadata : dict
+        Anything the caller wants to find again.
+    policy : str, optional
+        Name of the policy to score with.
+    priority : int
+        Higher goes first, -100 to 100.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, strict=True)
+
+    custom_id: str | None = Field(
+        default=None, validation_alias=AliasChoices("custom_id", "id"), min_length=1, max_length=512
+    )
+    source: str
+    response: str
+    context: str | None = Field(default=None, validation_alias=AliasChoices("context", "question"))
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    policy: str | None = None
+    priority: int = Field(default=0, ge=-100, le=100)
+
+    # Before pydantic's own check, whose message on half a surrogate pair names no position.
+    @field_validator("source", "response", "context", "custom_id", mode="before")
+    @classmethod
+    def _is_storable(cls, value: Any) -> Any:
+        if isinstance(value, str) and (fault := text_fault(value)):
+            raise ValueError(fault)
+        return value
+
+    @field_validator("metadata")
+    @classmethod
+    def _is_storable_throughout(cls, value: dict[str, Any]) -> dict[str, Any]:
+        fault = _value_fault(value)
+        if fault:
+            raise ValueError(fault)
+        return value
+
+    @field_validator("source")
+    @classmethod
+    def _is_not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("is empty or only white space: there is nothing to audit against")
+        return value
+
+
+def text_fault(text: str) -> str | None:
+    """Return why a text cannot be stored and audited, or None."""
+    position = text.find("\0")
+    if position >= 0:
+        return f"has a NUL character at position {position}: remove it"
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return (
+            f"has half of a surrogate pair at position {error.start}, which is no character: "
+            "write the text as proper UTF-8"
+        )
+    return None
+
+
+def _value_fault(value: Any) -> str | None:
+    """Return why a JSON value cannot be written into a trail, or None."""
+    level = [value]
+    for _ in range(_DEEPEST_METADATA):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(item.keys())
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+            elif not isinstance(item, _JSON_SCALARS):
+                return f"has a value of type {type(item).__name__}, which is not JSON"
+            elif isinstance(item, str) and (fault := text_fault(item)):
+                return fault
+            elif isinstance(item, float) and not math.isfinite(item):
+                return "has a number that is too large for JSON"
+        if not below:
+            return None
+        level = below
+    return f"is nested more than {_DEEPEST_METADATA} levels deep"
+
+
+def make_record(**fields: Any) -> Record:
+    """Build a record from values in the program.
+
+    Raises
+    ------
+    InputError
+        With every fault of every field.
+    """
+    try:
+        return Record.model_validate(fields)
+    except ValidationError as error:
+        raise InputError(_faults(error)) from None
+
+
+def parse_record(line: bytes) -> Record:
+    """Read a record from one line of JSON.
+
+    Raises
+    ------
+    InputError
+        Saying what is wrong, and at which byte or column.
+    """
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"byte {error.start + 1} is not UTF-8; convert the file to UTF-8"
+        ) from None
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_repeats)
+    except json.JSONDecodeError as error:
+        raise InputError(f"column {error.colno}: not valid JSON ({error.msg})") from None
+    except RecursionError:
+        raise InputError("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"not valid JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise InputError(f"a record is a JSON object, not {type(value).__name__}")
+    return make_record(**_unambiguous(value))
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file; see `jsonl_lines`."""
+    with path.open("rb") as file:
+        yield from jsonl_lines(file)
+
+
+def jsonl_lines(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    r"""Yield (line number from 1, bytes) of the lines that are not blank.
+
+    Lines end at ``\n`` or ``\r\n`` and nowhere else; a byte order mark before the first is dropped.
+    """
+    for number, raw in enumerate(file, start=1):
+        line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        if line.strip(b" \t"):
+            yield number, line
+
+
+def _unambiguous(value: dict[str, Any]) -> dict[str, Any]:
+    for name, alias in (("custom_id", "id"), ("context", "question")):
+        if name in value and alias in value and value[name] != value[alias]:
+            raise InputError(f"{name} and its alias {alias} differ: give one of them")
+    return value
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        repeated = next(name for name, count in Counter(n for n, _ in pairs).items() if count > 1)
+        raise ValueError(f"the field {repeated!r} is given twice")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _faults(error: ValidationError) -> str:
+    faults = []
+    for detail in error.errors(include_url=False, include_input=False):
+        field = ".".join(str(part) for part in detail["loc"]) or "record"
+        message = detail["msg"].removeprefix("Value error, ")
+        faults.append(f"field {field}: {message}")
+    return "; ".join(faults)

@@ -1,0 +1,52 @@
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+from cli import progress_display
+from cli.progress_display import ProgressBar, ProgressLines
+
+
+@pytest.fixture
+def stream():
+    return io.StringIO()
+
+
+@pytest.fixture
+def terminal(stream):
+    return Console(file=stream, force_terminal=True, width=100)
+
+
+def test_short_work_shows_no_bar(terminal, stream):
+    with ProgressBar(terminal) as bar:
+        bar.show("almost done", 0.9)
+    assert "almost done" not in stream.getvalue()
+
+
+def test_long_work_shows_what_it_does(terminal, stream, monkeypatch):
+    monkeypatch.setattr(progress_display, "_SECONDS_BEFORE_BAR", 0.0)
+    with ProgressBar(terminal) as bar:
+        bar.show("verifying: 5 of 10 [pairs]", 0.5)
+        time.sleep(0.3)
+        bar.say("line 3: [odd]\x1b")
+        bar.show("still at it", None)
+        time.sleep(0.3)
+    assert "verifying: 5 of 10 [pairs]" in stream.getvalue()
+    assert "halldetect: line 3: [odd]\\x1b" in stream.getvalue()
+    assert "still at it" in stream.getvalue()
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(capsys, monkeypatch):
+    monkeypatch.setattr(progress_display, "_SECONDS_BETWEEN_LINES", 0.05)
+    with ProgressLines() as lines:
+        lines.show("too early", 0.1)
+        time.sleep(0.06)
+        lines.show("half way", 0.5)
+        lines.show("too soon again", 0.6)
+        time.sleep(0.06)
+        lines.show("a stream", None)
+        lines.say("a message")
+    assert capsys.readouterr().err == (
+        "halldetect: 50%: half way\nhalldetect: a stream\nhalldetect: a message\n"
+    )
