@@ -211,7 +211,9 @@ class Auditor:
     def _failure(self, record: Record, audit_id: str, error: HallDetectError) -> AuditResult:
         # A name that is no policy is the failure itself; the trail then shows the auditor's own.
         policy = BUILTIN_POLICIES.get(record.policy or "", self.policy)
-        return failed_result(audit_id, record, policy, str(error), self.options.mode, self._models())
+        return failed_result(
+            audit_id, record, policy, str(error), self.options.mode, self._models()
+        )
 
     def _models(self) -> dict[str, dict[str, object]]:
         nli = {**self.nli.provenance.to_json(), "max_tokens": self.nli.max_tokens}

@@ -142,7 +142,9 @@ def parse_record(line: bytes) -> Record:
             f"byte {error.start + 1} is not UTF-8; convert the file to UTF-8"
         ) from None
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_repeats)
+        value = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_without_repeats
+        )
     except json.JSONDecodeError as error:
         raise InputError(f"column {error.colno}: not valid JSON ({error.msg})") from None
     except RecursionError:

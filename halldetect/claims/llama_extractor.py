@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,7 @@ class LlamaExtractor:
         # The cache holds what comes before the number of claims, and never more: with another
         # number the tokens after it would be computed beside other ones, and rounded otherwise.
         heads = [self._prompt_around_answer(number)[0] for number in (10, 99)]
-        warm = os.path.commonprefix(heads)
+        warm = [a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(*heads, strict=False))]
         self._llama.eval(warm)
         self._warm_tokens = len(warm)
         self.provenance = _provenance(self._llama, path, gpu_layers)
@@ -161,6 +162,7 @@ def _load(path: Path, gpu_layers: int, threads: int | None, context_tokens: int)
     # extraction three to four times slower on two cores. Read once, when the library loads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
+        import jinja2
         import llama_cpp
     except ImportError as error:
         raise ModelError(
@@ -179,6 +181,8 @@ def _load(path: Path, gpu_layers: int, threads: int | None, context_tokens: int)
                 n_threads_batch=threads,
                 verbose=False,
             )
+    except jinja2.TemplateError as error:  # llama-cpp-python compiles the template as it loads
+        raise ModelError(f"{path}: the chat template cannot be compiled ({error})") from error
     except (ValueError, RuntimeError, OSError) as error:
         raise ModelError(
             f"{path}: llama.cpp cannot load this GGUF file ({error}); it may be cut short or of "

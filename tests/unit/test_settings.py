@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from halldetect.auditor import AuditOptions
+from halldetect.claims.llama_extractor import DEFAULT_CONTEXT_TOKENS
+from halldetect.errors import InputError
+from halldetect.settings import ExtractorBackend, NliBackend, Profile, Settings, load_settings
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_machine(monkeypatch):
+    for name in list(os.environ):
+        if name.upper().startswith("HALLDETECT_"):
+            monkeypatch.delenv(name)
+
+
+def test_defaults_agree_with_the_modules_that_use_them():
+    settings, options = Settings(), AuditOptions()
+    assert settings.extractor_context_tokens == DEFAULT_CONTEXT_TOKENS
+    assert settings.token_budget == options.token_budget
+    assert settings.max_characters == options.max_characters
+    assert settings.max_sentences == options.max_sentences
+    assert settings.extractor_mode is options.mode
+    assert settings.preselected_spans is options.preselected_spans is None
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_the_policy_is_the_profiles_unless_one_is_named(profile):
+    assert load_settings(profile=profile).policy_name == profile.value
+    assert load_settings(profile=profile, policy="mine").policy_name == "mine"
+
+
+def test_every_field_is_read_from_its_variable(monkeypatch):
+    values = {
+        "PROFILE": "paper",
+        "EXTRACTOR": "sentences",
+        "NLI": "torch",
+        "NLI_LABELS": '{"entailment": "LABEL_2"}',
+        "PRESELECTED_SPANS": "20",
+    }
+    for name, value in values.items():
+        monkeypatch.setenv(f"HALLDETECT_{name}", value)
+    settings = load_settings()
+    assert settings.profile is Profile.PAPER
+    assert settings.extractor is ExtractorBackend.SENTENCES
+    assert settings.nli is NliBackend.TORCH
+    assert settings.nli_labels == {"entailment": "LABEL_2"}
+    assert settings.preselected_spans == 20
+
+
+def test_an_override_wins_over_the_environment_and_none_does_not(monkeypatch):
+    monkeypatch.setenv("HALLDETECT_THREADS", "3")
+    assert load_settings(threads=2).threads == 2
+    assert load_settings(threads=None).threads == 3
+
+
+def test_every_bad_variable_is_named(monkeypatch):
+    monkeypatch.setenv("HALLDETECT_PROFILE", "large")
+    monkeypatch.setenv("HALLDETECT_THREADS", "0")
+    with pytest.raises(InputError) as caught:
+        load_settings(extractor_context_tokens=10)
+    for name in ("PROFILE", "THREADS", "EXTRACTOR_CONTEXT_TOKENS"):
+        assert f"HALLDETECT_{name}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["{", "[1]", "7"])
+def test_labels_that_are_no_mapping_are_a_fault_of_their_variable(monkeypatch, value):
+    monkeypatch.setenv("HALLDETECT_NLI_LABELS", value)
+    with pytest.raises(InputError, match="NLI_LABELS"):
+        load_settings()
+
+
+@pytest.mark.parametrize("name", ["extracter", "Policy", "preselect"])
+def test_a_mistyped_setting_is_no_default(name):
+    with pytest.raises(InputError, match=rf"no setting is called {name}; there are: .*extractor"):
+        load_settings(**{name: "paper"})
