@@ -69,10 +69,10 @@ def load_auditor(**settings: Any) -> Auditor:
     InputError, ModelError
         When a setting or a model cannot be used.
     """
-    from halldetect.model_loading import shared_auditor
+    from halldetect import model_loading
     from halldetect.settings import load_settings
 
-    return shared_auditor(load_settings(**settings))
+    return model_loading.load_auditor(load_settings(**settings))
 
 
 def __getattr__(name: str) -> Any:

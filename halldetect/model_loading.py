@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -163,7 +164,9 @@ def _named_gguf(name: str) -> Path:
 
 
 def load_auditor(settings: Settings, on_progress: ProgressCallback | None = None) -> Auditor:
-    """Load both models and the policy that the settings ask for.
+    """Return an auditor with the models and the policy that the settings ask for.
+
+    Models stay loaded: auditors whose settings name the same models share them.
 
     Raises
     ------
@@ -180,14 +183,25 @@ def load_auditor(settings: Settings, on_progress: ProgressCallback | None = None
         max_characters=settings.max_characters,
         max_sentences=settings.max_sentences,
     )
-    return Auditor(load_extractor(settings), load_nli(settings), policy, options, on_progress)
+    model_settings = settings.model_dump_json(exclude=_NOT_OF_MODELS)
+    with _loading:
+        extractor, nli = _loaded_models(model_settings)
+    return Auditor(extractor, nli, policy, options, on_progress)
+
+
+# Settings that change what is done with the models, but not which ones are loaded.
+_NOT_OF_MODELS = {
+    "policy",
+    "extractor_mode",
+    "token_budget",
+    "preselected_spans",
+    "max_characters",
+    "max_sentences",
+}
+_loading = threading.Lock()
 
 
 @lru_cache(maxsize=1)
-def _loaded(settings_json: str) -> Auditor:
-    return load_auditor(Settings.model_validate_json(settings_json))
-
-
-def shared_auditor(settings: Settings) -> Auditor:
-    """Return one auditor for all calls with equal settings; a model is loaded once a process."""
-    return _loaded(settings.model_dump_json())
+def _loaded_models(model_settings: str) -> tuple[ClaimExtractor, NliModel]:
+    settings = Settings.model_validate_json(model_settings)
+    return load_extractor(settings), load_nli(settings)

@@ -76,7 +76,7 @@ class Claim:
     has_name, has_number, has_date : bool
         Flags used by weighted policies.
     antecedent : Span or None
-        For a claim that opens with a pronoun or bare definite: the sentence before it in the
+        For a claim that opens with a pronoun: the sentence before it in the
         response, which verification may show the encoder.
     part : int
         0, or the position of this piece in a sentence too long for the encoder.

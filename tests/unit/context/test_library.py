@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -36,9 +38,8 @@ def test_eight_sentences_give_23_chunks_and_15_spans() -> None:
     assert len(library.chunks) == 23
     assert len(library.spans) == 15
     assert library.granularities == (1, 2, 4, 8, 16)
-    assert [last - first for m in (1, 2, 4, 8, 16) for first, last in chunk_sentences(8, m)[:1]] == [
-        8, 4, 2, 1, 1,
-    ]  # fmt: skip
+    first_chunks = [chunk_sentences(8, granularity)[0] for granularity in (1, 2, 4, 8, 16)]
+    assert [last - first for first, last in first_chunks] == [8, 4, 2, 1, 1]
 
 
 def test_granularities_double_until_the_finest_chunks_fit() -> None:
@@ -70,7 +71,7 @@ def test_neighbouring_windows_overlap() -> None:
     library = library_of([10] * 20, room=100)
     whole = library.spans_of_chunk(0)
     ranges = [library.token_ranges[number] for number in whole]
-    assert all(b.start < a.end for a, b in zip(ranges, ranges[1:], strict=False))
+    assert all(b.start < a.end for a, b in pairwise(ranges))
 
 
 @given(
