@@ -2,8 +2,8 @@
 
 Every set is audited once; all policies are then scored from the stored matrices, without a model.
 
-    python benchmarks/accuracy.py --data DIR [--sets frank_valid ...] [--extractor llama]
-        [--sample 100] [--results FOLDER]
+    python benchmarks/accuracy.py --data DIR --results FOLDER
+        [--sets frank_valid ...] [--extractor llama] [--sample 100]
 
 A set is DIR/NAME.jsonl with `source`, `response`, `label` (1: hallucinated) and perhaps `origin`.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -65,8 +66,7 @@ def main() -> None:
     rows = []
     for name in arguments.sets:
         labelled = _read_set(arguments.data, name, arguments.sample, arguments.seed)
-        stem = f"{name}.{arguments.extractor}.{arguments.sample or 'all'}"
-        results = _audit(auditor, labelled, stem, arguments.results)
+        results = _audit(auditor, labelled, f"{name}.{arguments.extractor}", arguments.results)
         rows.extend(_evaluate(labelled, results))
     if arguments.json:
         print(json.dumps(rows, indent=2))
@@ -82,15 +82,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--profile", choices=["embedded", "paper"], default="embedded")
     parser.add_argument("--sample", type=int, help="audit this many answers a set, chosen by seed")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--results", type=Path, help="keep the trails here and reuse them")
+    parser.add_argument(
+        "--results", type=Path, required=True, help="trails are kept here, and reused"
+    )
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 
 def _read_set(folder: Path, name: str, sample: int | None, seed: int) -> list[Labelled]:
     rows = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
-    if sample is not None and sample < len(rows):
-        rows = random.Random(seed).sample(rows, sample)
+    if sample is not None:
+        # Shuffled and cut, so that a smaller sample is part of every larger one.
+        random.Random(seed).shuffle(rows)
+        rows = rows[:sample]
     return [
         Labelled(
             make_record(id=row["id"], source=row["source"], response=row["response"]),
@@ -102,17 +106,23 @@ def _read_set(folder: Path, name: str, sample: int | None, seed: int) -> list[La
 
 
 def _audit(
-    auditor: Auditor, labelled: list[Labelled], stem: str, folder: Path | None
+    auditor: Auditor, labelled: list[Labelled], stem: str, folder: Path
 ) -> list[AuditResult]:
-    stored = folder / f"{stem}.jsonl" if folder else None
-    if stored and stored.exists():
-        lines = stored.read_text().split("\n")
-        return [AuditResult.model_validate_json(line) for line in lines if line]
-    results = list(_with_progress(auditor, labelled, stem))
-    if stored:
-        stored.parent.mkdir(parents=True, exist_ok=True)
-        stored.write_text("".join(result.model_dump_json() + "\n" for result in results))
-    return results
+    """Audit what has no trail in the folder yet, and return all trails in order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stored = folder / f"{stem}.jsonl"
+    trails = {}
+    if stored.exists():
+        for line in stored.read_text().split("\n"):
+            if line:
+                result = AuditResult.model_validate_json(line)
+                trails[result.custom_id] = result
+    missing = [entry for entry in labelled if entry.record.custom_id not in trails]
+    with stored.open("a") as file:
+        for result in _with_progress(auditor, missing, stem):
+            trails[result.custom_id] = result
+            file.write(result.model_dump_json() + "\n")
+    return [trails[entry.record.custom_id] for entry in labelled]
 
 
 def _with_progress(auditor: Auditor, labelled: list[Labelled], stem: str) -> Iterator[AuditResult]:
@@ -121,9 +131,10 @@ def _with_progress(auditor: Auditor, labelled: list[Labelled], stem: str) -> Ite
     records = (entry.record for entry in labelled)
     for done, result in enumerate(auditor.audit_many(records), start=1):
         pairs += sum(claim.checked_spans for claim in result.claims)
-        if done % 50 == 0 or done == len(labelled):
+        if done % 25 == 0 or done == len(labelled):
             seconds = time.monotonic() - started
-            print(f"{stem}: {done}/{len(labelled)}, {pairs} pairs, {seconds:.0f} s", flush=True)
+            progress = f"{stem}: {done}/{len(labelled)}, {pairs} pairs, {seconds:.0f} s"
+            print(progress, file=sys.stderr, flush=True)
         yield result
 
 

@@ -177,8 +177,14 @@ PAPER = Policy(name="paper", claim_value=ClaimValue.CONTRASTIVE, aggregation=Agg
 EMBEDDED = Policy(name="embedded", claim_value=ClaimValue.ENTAILMENT, aggregation=Aggregation.MIN)
 """Rules for the bundled small encoder, whose contradictions over irrelevant spans mislead."""
 
+MEAN = Policy(name="mean", claim_value=ClaimValue.ENTAILMENT, aggregation=Aggregation.MEAN)
+"""A graded score: every claim counts alike, and one unsupported claim does not decide."""
+
+ROW_MAX = Policy(name="row-max", claim_value=ClaimValue.ENTAILMENT, aggregation=Aggregation.ROW_MAX)
+"""The mean of the claims' best entailments over the finest chunks alone."""
+
 BUILTIN_POLICIES: Mapping[str, Policy] = MappingProxyType(
-    {policy.name: policy for policy in (PAPER, EMBEDDED)}
+    {policy.name: policy for policy in (PAPER, EMBEDDED, MEAN, ROW_MAX)}
 )
 """The policies that need no definition, by name."""
 

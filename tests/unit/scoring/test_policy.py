@@ -157,9 +157,10 @@ def test_what_is_no_object_is_no_policy(not_an_object):
 def test_policies_are_found_by_name():
     assert policy_named("paper") is PAPER
     assert policy_named("embedded") is EMBEDDED
-    assert set(BUILTIN_POLICIES) == {"paper", "embedded"}
+    assert set(BUILTIN_POLICIES) == {"paper", "embedded", "mean", "row-max"}
+    assert all(policy_named(name).name == name for name in BUILTIN_POLICIES)
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(PolicyError, match="'papier'; there are: embedded, paper"):
+    with pytest.raises(PolicyError, match="'papier'; there are: embedded, mean, paper, row-max"):
         policy_named("papier")
