@@ -155,6 +155,9 @@ def _evaluate(labelled: list[Labelled], results: list[AuditResult]) -> list[dict
         scores = score_audits(inputs, policy).response_scores
         for group in dict.fromkeys(groups):
             chosen = groups == group
+            if len(set(labels[chosen])) < 2:
+                print(f"{group}: all answers have one label, no figures", file=sys.stderr)
+                continue
             unscored = sum(entry.group == group for entry in labelled) - int(chosen.sum())
             figures = _figures(labels[chosen], scores[chosen], policy, unscored)
             rows.append({"set": str(group), "policy": policy.name, **vars(figures)})

@@ -43,7 +43,9 @@ def audit(model, record, policy, preselected=None):
 
 @pytest.mark.parametrize(
     ("policy", "preselected"),
-    [(policy, None) for policy in POLICIES] + [(p, 2) for p in BUILTIN_POLICIES.values()],
+    [(policy, None) for policy in POLICIES]
+    # Pre-selection may leave out the finest chunks, which alone row-max reads.
+    + [(p, 2) for p in BUILTIN_POLICIES.values() if p.aggregation != "row-max"],
     ids=lambda value: getattr(value, "name", f"preselected-{value}"),
 )
 @pytest.mark.parametrize("record", RECORDS, ids=["one", "five", "forty", "none"])
