@@ -6,6 +6,7 @@ input. 3: a model is missing or broken. 70: a fault of the program itself. 130: 
 
 from __future__ import annotations
 
+import sys
 import traceback
 from enum import StrEnum
 from typing import Annotated, Any
@@ -37,6 +38,7 @@ class _ExitCodes(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             code = super().invoke(ctx)
+            sys.stdout.flush()  # here, where a closed pipe still gets its exit code
         except InputError as error:
             tell(str(error))
             code = EXIT_INPUT
@@ -63,7 +65,6 @@ class _ExitCodes(TyperGroup):
 def _silence_output() -> None:
     """Let Python's own flush at the end write to nowhere instead of to the closed pipe."""
     import os
-    import sys
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -99,7 +99,7 @@ def test_columns_are_entailment_neutral_contradiction(any_model: NliModel) -> No
         any_model,
         [
             ("A man is asleep on a bench.", "A man is sleeping."),
-            ("A man is asleep on a bench.", "A man is awake."),
+            ("A man is asleep on a bench.", "Nobody is asleep on a bench."),
         ],
     )
     assert found[0].argmax() == 0
