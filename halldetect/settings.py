@@ -91,7 +91,7 @@ class Settings(BaseSettings):
     nli_form: str = "fp32"
     nli_device: str = "auto"
     nli_dtype: str = "auto"
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=1024)
     token_budget: int = Field(default=DEFAULT_TOKEN_BUDGET, ge=512)
     preselected_spans: int | None = Field(default=None, ge=1)
     max_characters: int = Field(default=4_000_000, ge=1)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from halldetect.claims.alignment import IndexedSentence, alignments, compared, dropped_role
+from halldetect.claims.governors import dropped_governor
 from halldetect.claims.meaning_words import PRONOUNS, QUALIFIERS, QUANTIFIERS
 from halldetect.claims.model import RejectionReason
 from halldetect.claims.negation import Fault, polarity_fault, segment_of
@@ -171,6 +172,9 @@ class CopyCheck:
         fault = polarity_fault(line, tokens, aligned)
         if fault is not None:
             return fault
+        governor = dropped_governor(self._response, tokens, frozenset(kept))
+        if governor is not None:
+            return RejectionReason.QUALIFIER, f'"{governor}" is dropped'
         role = None if lent else dropped_role(tokens, kept)
         if role is not None:
             return RejectionReason.ORDER, f'without "{role}" it reads otherwise'
