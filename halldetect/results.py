@@ -95,7 +95,7 @@ def completed_result(
         document=_document(source),
         matrix=_matrix_trail(library, matrix),
         models=models,
-        warnings=_warnings(source),
+        warnings=_warnings(source, hypotheses),
         metadata=record.metadata,
     )
 
@@ -228,7 +228,7 @@ def _span(span: Span) -> TextSpan:
     return TextSpan(start=span.start, end=span.end)
 
 
-def _warnings(source: PreparedSource) -> list[str]:
+def _warnings(source: PreparedSource, hypotheses: Hypotheses) -> list[str]:
     warnings = []
     tokens = source.library.tokens
     if tokens.unknown:
@@ -241,4 +241,12 @@ def _warnings(source: PreparedSource) -> list[str]:
             f"{source.unreadable_sentences} sentences of the source hold no character that the "
             "NLI model's tokenizer keeps"
         )
+    for text, tokens, unknown in zip(
+        hypotheses.texts, hypotheses.tokens, hypotheses.unknown, strict=True
+    ):
+        if unknown:
+            warnings.append(
+                f"{unknown} of {len(tokens)} tokens of the claim {text[:60]!r} are unknown to the "
+                "NLI model: its verdict says little"
+            )
     return warnings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from typing import Any
 
@@ -11,6 +12,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from halldetect.claims.model import ExtractionMode
 from halldetect.errors import InputError
 from halldetect.nli.batching import DEFAULT_TOKEN_BUDGET
+
+_PREFIX = "HALLDETECT_"
 
 
 class Profile(StrEnum):
@@ -75,7 +78,7 @@ class Settings(BaseSettings):
         Largest source or response.
     """
 
-    model_config = SettingsConfigDict(env_prefix="HALLDETECT_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="ignore", frozen=True)
 
     profile: Profile = Profile.EMBEDDED
     policy: str | None = None
@@ -109,9 +112,13 @@ def load_settings(**overrides: Any) -> Settings:
     Raises
     ------
     InputError
-        Naming every variable that cannot be used, or an override that is no setting.
+        Naming every variable that cannot be used or is no setting: a misspelt one would otherwise
+        be ignored in silence.
     """
-    unknown = sorted(overrides.keys() - Settings.model_fields.keys())
+    variables = {
+        name.removeprefix(_PREFIX).lower() for name in os.environ if name.startswith(_PREFIX)
+    }
+    unknown = sorted((overrides.keys() | variables) - Settings.model_fields.keys())
     if unknown:
         raise InputError(
             f"no setting is called {', '.join(unknown)}; there are: "

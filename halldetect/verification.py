@@ -28,10 +28,13 @@ class Hypotheses:
         The claim, with its antecedent sentence before it where it needs one and both fit.
     tokens : tuple of int32 array
         Token ids of `texts`.
+    unknown : tuple of int
+        How many of those tokens the encoder's vocabulary lacks.
     """
 
     texts: tuple[str, ...]
     tokens: tuple[TokenIds, ...]
+    unknown: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,16 @@ def hypotheses_of(claims: Sequence[Claim], response: str, model: NliModel) -> Hy
     takes any sentence with the same verb for support. Its antecedent sentence goes before it.
     """
     texts = [_with_antecedent(claim, response) for claim in claims]
-    tokenized = [tokens.ids for tokens in model.tokenizer.encode(texts)]
+    tokenized = model.tokenizer.encode(texts)
     for number, claim in enumerate(claims):
-        if len(tokenized[number]) > HYPOTHESIS_TOKENS:
+        if len(tokenized[number].ids) > HYPOTHESIS_TOKENS:
             texts[number] = claim.text
-            tokenized[number] = model.tokenizer.encode([claim.text])[0].ids
-    return Hypotheses(tuple(texts), tuple(tokenized))
+            tokenized[number] = model.tokenizer.encode([claim.text])[0]
+    return Hypotheses(
+        tuple(texts),
+        tuple(text.ids for text in tokenized),
+        tuple(text.unknown for text in tokenized),
+    )
 
 
 def _with_antecedent(claim: Claim, response: str) -> str:

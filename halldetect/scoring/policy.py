@@ -178,13 +178,13 @@ EMBEDDED = Policy(
     name="embedded",
     claim_value=ClaimValue.ENTAILMENT,
     aggregation=Aggregation.MIN,
-    entailment_threshold=0.55,
+    entailment_threshold=0.75,
     contradiction_threshold=0.8,
-    response_threshold=0.45,
+    response_threshold=0.25,
 )
 """Rules for the bundled small encoder, whose contradictions over irrelevant spans mislead.
 
-A response is flagged when any claim's best entailment stays at or below 0.55. docs/accuracy.md
+A response is flagged when any claim's best entailment stays at or below 0.75. docs/accuracy.md
 has the labelled data behind the choice.
 """
 

@@ -243,3 +243,9 @@ def test_progress_counts_audits_and_pairs(marker_model):
     verified = [step for step in seen if step.stage is Stage.VERIFICATION]
     assert extracted == [1, 2, 3, 4]
     assert verified[-1].done == verified[-1].total > 0
+
+
+def test_a_claim_that_the_encoder_cannot_read_is_a_warning(marker_model):
+    auditor = Auditor(SentenceExtractor(), marker_model, PAPER)
+    result = auditor.audit(make_record(source="The mill opened.", response="ห้องสมุดเปิดแปดโมง"))
+    assert any("unknown to the NLI model" in warning for warning in result.warnings)

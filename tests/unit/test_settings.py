@@ -77,3 +77,9 @@ def test_labels_that_are_no_mapping_are_a_fault_of_their_variable(monkeypatch, v
 def test_a_mistyped_setting_is_no_default(name):
     with pytest.raises(InputError, match=rf"no setting is called {name}; there are: .*extractor"):
         load_settings(**{name: "paper"})
+
+
+def test_a_misspelt_variable_is_refused_and_not_ignored(monkeypatch):
+    monkeypatch.setenv("HALLDETECT_PRESELECTED", "5")
+    with pytest.raises(InputError, match="preselected"):
+        load_settings()
