@@ -58,7 +58,11 @@ def audit_texts(
     """
     if source == response == STANDARD_INPUT:
         raise InputError("--source and --response cannot both be standard input")
-    texts = read_source(source), read_text(response)
+    limit = settings.max_characters
+    texts = (
+        read_source(source, max_characters=limit),
+        read_text(response, max_characters=limit),
+    )
     result = audit_with_progress(*texts, settings)
     if as_json:
         print_trail(result)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
+from typing import Any, TextIO
 
 from rich.console import Console
 
@@ -22,11 +24,50 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def speak_utf8() -> None:
-    """Make both streams UTF-8, whatever the locale says."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+class OutputError(OSError):
+    """Standard output cannot be written, for example because the disk is full."""
+
+
+class _Results(io.FileIO):
+    """Standard output, whose faults are told from those of other files."""
+
+    def write(self, content: Any, /) -> int:
+        try:
+            return super().write(content)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from None
+
+
+class _Messages(io.FileIO):
+    """Standard error: what it cannot take is lost, and the exit code stays what it is."""
+
+    def write(self, content: Any, /) -> int:
+        try:
+            return super().write(content)
+        except OSError:
+            return len(content)
+
+
+def prepare_streams() -> None:
+    """Make the standard streams usable: UTF-8 whatever the locale, and none of them closed."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # takes number 0
+    sys.stdout = _stream(sys.stdout, _Results)
+    sys.stderr = _stream(sys.stderr, _Messages)
+
+
+def _stream(stream: TextIO | None, kind: type[io.FileIO]) -> TextIO:
+    """Return `stream` with its faults handled; one that is closed writes to nowhere."""
+    number = os.open(os.devnull, os.O_WRONLY) if stream is None else stream.fileno()
+    raw = kind(number, "wb", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding="utf-8",
+        errors="backslashreplace",
+        line_buffering=kind is _Messages or raw.isatty(),
+    )
 
 
 def results_console() -> Console:
@@ -48,8 +89,9 @@ def _console(*, stderr: bool) -> Console:
 
 
 def tell(message: str) -> None:
-    """Write one line to standard error."""
+    """Write one line to standard error, if that can be written."""
     from cli.printable import printable
 
-    sys.stderr.write(f"halldetect: {printable(message)}\n")
-    sys.stderr.flush()
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"halldetect: {printable(message)}\n")
+        sys.stderr.flush()

@@ -165,8 +165,14 @@ class _Batch:
         answer = self._results.next_kept()
         if answer is None:
             return False
-        check_answers_line(answer, line, self._settings_sha256, self._out)
-        self.tally.add(answer)
+        try:
+            check_answers_line(answer, line, self._settings_sha256, self._out)
+            self.tally.add(answer)
+        except (KeyError, TypeError, ValueError):
+            raise InputError(
+                f"{self._out}: its answer to line {line.number} is damaged: it is no result of "
+                "`halldetect audit --jsonl`; choose another --out"
+            ) from None
         self.kept += 1
         self._pace.skipped()
         return True

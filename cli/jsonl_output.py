@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
+import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,11 +56,12 @@ class ResultsFile:
     Raises
     ------
     InputError
-        When it cannot be written, or another run is writing it.
+        When it is no regular file, cannot be written, or another run is writing it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        _refuse_device(path)
         try:
             self._reader = path.open("a+b")
             self._writer = path.open("ab", buffering=0)
@@ -121,7 +124,7 @@ class ResultsFile:
             return
         self._is_checked = True
         self._reader.seek(self._end)
-        rest = self._reader.read()
+        rest = self._reader.read(len(_LINE_START))
         if not rest:
             return
         if not (rest.startswith(_LINE_START) or _LINE_START.startswith(rest)):
@@ -201,8 +204,9 @@ def check_answers_line(
         )
     if answer.get("settings_sha256", settings_sha256) != settings_sha256:
         raise InputError(
-            f"{out}: its answer to line {line.number} was made with other models, another policy "
-            f"or other limits ({_made_with(answer)}); choose another --out, or use those"
+            f"{out}: its answer to line {line.number} was made with other models, another policy, "
+            f"another pre-selection or other limits ({_made_with(answer)}); choose another "
+            "--out, or use those"
         )
 
 
@@ -213,6 +217,16 @@ def _made_with(answer: Mapping[str, Any]) -> str:
         f"{models['extractor']['name']}, NLI {models['nli']['name']}, mode "
         f"{answer['extraction_mode']}"
     )
+
+
+def _refuse_device(path: Path) -> None:
+    """Refuse pipes and devices, which have no end; opening a folder says what is wrong."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # not there yet, or opening it tells why not
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or str(path) == os.devnull):
+        raise InputError(f"{path}: is no regular file; give a file, or - for standard output")
 
 
 def _end_of_last_line(file: BinaryIO) -> int:

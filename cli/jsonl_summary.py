@@ -36,7 +36,7 @@ class Tally:
         self.labels[answer["label"]] += 1
         self._scores += 1
         self._score_sum += answer["fedscore"]
-        self.verdicts.update({verdict: answer["counts"][verdict] for verdict in Verdict})
+        self.verdicts.update({verdict: int(answer["counts"][verdict]) for verdict in Verdict})
 
     @property
     def hallucinated(self) -> int:

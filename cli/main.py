@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli.consoles import speak_utf8, tell
+from cli.consoles import OutputError, prepare_streams, tell
 from halldetect.claims.model import ExtractionMode
 from halldetect.errors import HallDetectError, InputError
 from halldetect.settings import ExtractorBackend, NliBackend, Profile
@@ -51,6 +51,8 @@ class _ExitCodes(TyperGroup):
         except BrokenPipeError:
             _silence_output()
             code = EXIT_PIPE_CLOSED
+        except OutputError as error:
+            code = _output_lost(error)
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
@@ -62,8 +64,15 @@ class _ExitCodes(TyperGroup):
         raise typer.Exit(code or 0)
 
 
+def _output_lost(error: OutputError) -> int:
+    """Say that results cannot be written, and return the exit code."""
+    _silence_output()
+    tell(f"standard output cannot be written ({error.strerror})")
+    return EXIT_INPUT
+
+
 def _silence_output() -> None:
-    """Let Python's own flush at the end write to nowhere instead of to the closed pipe."""
+    """Let Python's own flush at the end write to nowhere instead of to what refused it."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -227,5 +236,8 @@ def _refuse(reason: str, options: dict[str, Any]) -> None:
 
 def main() -> None:
     """Run the command; the console script."""
-    speak_utf8()
-    app(prog_name="halldetect")
+    prepare_streams()
+    try:
+        app(prog_name="halldetect")
+    except OutputError as error:  # from a help page, which no command prints
+        sys.exit(_output_lost(error))

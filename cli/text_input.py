@@ -5,23 +5,25 @@ from __future__ import annotations
 import codecs
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
-from halldetect.errors import InputError
+from halldetect.errors import InputError, LimitError
 from halldetect.record import text_fault
 
 STANDARD_INPUT = "-"
+_BLOCK = 1 << 20
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read_source(argument: str) -> str:
-    """Read the source.
+def read_source(argument: str, *, max_characters: int) -> str:
+    """Read the source; see `read_text`.
 
     Raises
     ------
     InputError
         Naming the file, when it cannot be read, is not UTF-8, or is blank.
     """
-    text = read_text(argument)
+    text = read_text(argument, max_characters=max_characters)
     if not text.strip():
         raise InputError(
             f"{display_name(argument)}: the source is empty or only white space: there is nothing "
@@ -30,19 +32,28 @@ def read_source(argument: str) -> str:
     return text
 
 
-def read_text(argument: str) -> str:
+def read_text(argument: str, *, max_characters: int) -> str:
     """Read a text file, or standard input for ``-``.
 
     A byte order mark at the start is dropped; line ends stay as they are, so that offsets count
-    the characters of the file.
+    the characters of the file. No more is read than so many characters can take, so that an
+    endless stream is refused too.
 
     Raises
     ------
     InputError
         Naming the file, when it cannot be read, is not UTF-8, or has a NUL character.
+    LimitError
+        When it has more bytes than `max_characters` can take.
     """
     name = display_name(argument)
-    content = _read_bytes(argument)
+    longest = 4 * max_characters + 3  # UTF-8 takes up to four bytes a character, the mark three
+    content = _read_bytes(argument, longest + 1)
+    if len(content) > longest:
+        raise LimitError(
+            f"{name}: has more than {max_characters:,} characters, the limit "
+            "(HALLDETECT_MAX_CHARACTERS)"
+        )
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -68,13 +79,21 @@ def unreadable(name: str, error: OSError) -> InputError:
     return InputError(f"{name}: cannot be read ({error.strerror or error})")
 
 
-def _read_bytes(argument: str) -> bytes:
+def _read_bytes(argument: str, limit: int) -> bytes:
     try:
         if argument == STANDARD_INPUT:
-            return sys.stdin.buffer.read()
-        return Path(argument).read_bytes()
+            return _read_at_most(sys.stdin.buffer, limit)
+        with Path(argument).open("rb") as file:
+            return _read_at_most(file, limit)
     except OSError as error:
         raise unreadable(display_name(argument), error) from None
+
+
+def _read_at_most(file: BinaryIO, limit: int) -> bytes:
+    content = bytearray()
+    while block := file.read(min(_BLOCK, limit - len(content))):
+        content += block
+    return bytes(content)
 
 
 def _not_utf8(content: bytes, position: int) -> str:

@@ -241,12 +241,12 @@ def _warnings(source: PreparedSource, hypotheses: Hypotheses) -> list[str]:
             f"{source.unreadable_sentences} sentences of the source hold no character that the "
             "NLI model's tokenizer keeps"
         )
-    for text, tokens, unknown in zip(
+    for text, ids, unknown in zip(
         hypotheses.texts, hypotheses.tokens, hypotheses.unknown, strict=True
     ):
         if unknown:
             warnings.append(
-                f"{unknown} of {len(tokens)} tokens of the claim {text[:60]!r} are unknown to the "
+                f"{unknown} of {len(ids)} tokens of the claim {text[:60]!r} are unknown to the "
                 "NLI model: its verdict says little"
             )
     return warnings

@@ -29,7 +29,7 @@ while kill -0 $build 2>/dev/null; do
 done
 [ -t 1 ] && echo
 if ! wait $build; then
-    tail -n 25 "$log" >&2
+    tail -n 25 "$log" | cut -c 1-200 >&2
     echo "The build failed; the end of $log is above. Without it: --extractor sentences" >&2
     exit 1
 fi

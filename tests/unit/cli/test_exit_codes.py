@@ -1,3 +1,7 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -57,3 +61,27 @@ def test_a_closed_pipe_ends_quietly(run, monkeypatch):
     done = run(BrokenPipeError())
     assert done.exit_code == 141
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("audit --source none.txt --response none.txt 2>/dev/full", 2),
+        ("audit --source none.txt --response none.txt 2>&-", 2),
+        ("audit --source none.txt --response none.txt <&- >&- 2>&-", 2),
+        ("audit --nope 2>/dev/full", 2),
+        ("models --profile paper >/dev/null 2>&-", None),
+        ("models >/dev/full", 2),
+        ("--version >/dev/full", 2),
+        ("--help >/dev/full", 2),
+    ],
+)
+def test_streams_that_cannot_be_written_do_not_look_like_a_verdict(tmp_path, command, code):
+    program = Path(sys.executable).with_name("halldetect")
+    done = subprocess.run(
+        ["sh", "-c", f"{program} {command}"], capture_output=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode in ({0, 3} if code is None else {code}), done.stderr
+    if ">/dev/full" in command and "2>" not in command:
+        reason = b"No space left on device"
+        assert done.stderr == b"halldetect: standard output cannot be written (%b)\n" % reason

@@ -1,5 +1,6 @@
 import hashlib
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -250,7 +251,7 @@ def test_results_under_other_settings_are_never_mixed(batch):
     batch.run(GOOD[:3])
     before = batch.out.read_bytes()
     batch.policy = EMBEDDED
-    with pytest.raises(InputError, match=r"other models, another policy.*policy paper"):
+    with pytest.raises(InputError, match=r"policy, another pre-selection or.*policy paper"):
         batch.run(GOOD)
     assert batch.out.read_bytes() == before
 
@@ -273,6 +274,29 @@ def test_two_runs_cannot_write_one_file(batch):
         ResultsFile(batch.out),
         pytest.raises(InputError, match="another run is writing it"),
     ):
+        batch.run(GOOD)
+
+
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/zero"])
+def test_an_output_without_an_end_is_refused(batch, device):
+    batch.out = Path(device)
+    with pytest.raises(InputError, match=f"{device}: is no regular file; give a file, or -"):
+        batch.run(GOOD)
+
+
+def test_the_null_device_can_be_the_output(batch):
+    batch.out = Path("/dev/null")
+    assert batch.run(GOOD) == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"outcome": "scored", "counts": 7}, {"counts": {}}, {"label": []}, {"fedscore": "high"}],
+)
+def test_a_damaged_answer_is_named(batch, damage):
+    batch.run(GOOD[:1])
+    batch.out.write_text(json.dumps(batch.answers()[0] | damage) + "\n")
+    with pytest.raises(InputError, match=r"out\.jsonl: its answer to line 1 is damaged"):
         batch.run(GOOD)
 
 

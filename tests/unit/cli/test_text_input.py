@@ -1,9 +1,13 @@
 import io
+from functools import partial
 
 import pytest
 
-from cli.text_input import read_source, read_text
-from halldetect.errors import InputError
+from cli import text_input
+from halldetect.errors import InputError, LimitError
+
+read_source = partial(text_input.read_source, max_characters=100)
+read_text = partial(text_input.read_text, max_characters=100)
 
 
 @pytest.fixture
@@ -72,3 +76,10 @@ def test_standard_input_is_named_in_errors(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xe9"), encoding="ascii"))
     with pytest.raises(InputError, match=r"^standard input: byte 1"):
         read_text("-")
+
+
+def test_no_more_is_read_than_the_limit_allows(write):
+    longest = "\ufeff" + "\U0001f309" * 100
+    assert read_text(write(longest.encode())) == longest[1:]
+    with pytest.raises(LimitError, match=r"/dev/zero: .*100 characters.*_MAX_CHARACTERS"):
+        read_text("/dev/zero")
