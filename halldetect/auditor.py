@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 from halldetect.claims.decompose import decompose
 from halldetect.claims.extractor import ClaimExtractor
@@ -19,6 +20,7 @@ from halldetect.context.library import HYPOTHESIS_TOKENS
 from halldetect.errors import HallDetectError, LimitError
 from halldetect.nli.batching import DEFAULT_TOKEN_BUDGET
 from halldetect.nli.model import NliModel
+from halldetect.nli.pair_tokenizer import PairTokenizer
 from halldetect.record import Record
 from halldetect.results import completed_result, failed_result
 from halldetect.scoring.policy import BUILTIN_POLICIES, Policy, policy_named
@@ -105,7 +107,9 @@ class Auditor:
         self.options = options or AuditOptions()
         self._on_progress = on_progress or (lambda _: None)
         # The records of a batch often share a source; it is split and tokenised once.
-        self._prepare_source = lru_cache(maxsize=8)(self._prepare_source_once)
+        self._prepare_source = lru_cache(maxsize=8)(
+            lambda text: read_source(text, self.nli, self.options)
+        )
 
     def audit(self, record: Record) -> AuditResult:
         """Audit one record.
@@ -140,15 +144,9 @@ class Auditor:
 
     def _prepare(self, record: Record) -> _Prepared:
         policy = policy_named(record.policy) if record.policy else self.policy
-        _check_length("response", record.response, self.options.max_characters)
         source = self._prepare_source(record.source)
-        decomposition = decompose(
-            record.response,
-            self.extractor,
-            count_tokens=self._count_tokens,
-            max_tokens=HYPOTHESIS_TOKENS,
-            mode=self.options.mode,
-            max_sentences=self.options.max_sentences,
+        decomposition = decompose_response(
+            record.response, self.extractor, self.nli.tokenizer, self.options
         )
         hypotheses = hypotheses_of(decomposition.claims, record.response, self.nli)
         return _Prepared(uuid.uuid4().hex, record, policy, source, decomposition, hypotheses)
@@ -158,13 +156,6 @@ class Auditor:
             return self._prepare(record)
         except HallDetectError as error:
             return self._failure(record, uuid.uuid4().hex, error)
-
-    def _prepare_source_once(self, text: str) -> PreparedSource:
-        _check_length("source", text, self.options.max_characters)
-        return prepare_source(text, self.nli, self.options.max_sentences)
-
-    def _count_tokens(self, text: str) -> int:
-        return len(self.nli.tokenizer.encode([text])[0].ids)
 
     def _finish(self, load: list[_Prepared | AuditResult]) -> Iterator[AuditResult]:
         """Verify what was prepared; keep the order, and let a bad audit fail alone."""
@@ -216,8 +207,48 @@ class Auditor:
         )
 
     def _models(self) -> dict[str, dict[str, object]]:
-        nli = {**self.nli.provenance.to_json(), "max_tokens": self.nli.max_tokens}
-        return {"extractor": self.extractor.provenance.to_json(), "nli": nli}
+        return {
+            "extractor": self.extractor.provenance.to_json(),
+            "nli": encoder_identity(self.nli),
+        }
+
+
+def decompose_response(
+    response: str, extractor: ClaimExtractor, tokenizer: PairTokenizer, options: AuditOptions
+) -> Decomposition:
+    """Take a response apart into claims that the encoder of `tokenizer` can read.
+
+    Raises
+    ------
+    LimitError
+        When the response has more characters or sentences than the options allow.
+    """
+    _check_length("response", response, options.max_characters)
+    return decompose(
+        response,
+        extractor,
+        count_tokens=lambda text: len(tokenizer.encode([text])[0].ids),
+        max_tokens=HYPOTHESIS_TOKENS,
+        mode=options.mode,
+        max_sentences=options.max_sentences,
+    )
+
+
+def read_source(text: str, nli: NliModel, options: AuditOptions) -> PreparedSource:
+    """Make a source ready for the encoder.
+
+    Raises
+    ------
+    InputError
+        When it is longer than the options allow, or the encoder can read nothing of it.
+    """
+    _check_length("source", text, options.max_characters)
+    return prepare_source(text, nli, options.max_sentences)
+
+
+def encoder_identity(nli: NliModel) -> dict[str, Any]:
+    """Return what is recorded of an encoder with every audit."""
+    return {**nli.provenance.to_json(), "max_tokens": nli.max_tokens}
 
 
 def _pair_tokens(entry: _Prepared) -> int:

@@ -14,6 +14,7 @@ from halldetect.claims.extractor import ClaimExtractor
 from halldetect.claims.sentence_extractor import SentenceExtractor
 from halldetect.errors import ModelError
 from halldetect.nli.model import NliModel
+from halldetect.nli.pair_tokenizer import PairTokenizer
 from halldetect.scoring.policy import policy_named
 from halldetect.settings import ExtractorBackend, NliBackend, Profile, Settings
 
@@ -91,6 +92,37 @@ def load_nli(settings: Settings) -> NliModel:
         may_download=choice.may_download,
         threads=settings.threads,
     )
+
+
+def load_pair_tokenizer(settings: Settings) -> PairTokenizer:
+    """Load the tokenizer of the encoder that the settings ask for, without its weights.
+
+    Raises
+    ------
+    ModelError
+        Saying what is missing or broken and what to set.
+    """
+    from halldetect.nli.checkpoint import (
+        CONFIG_FILE,
+        TOKENIZER_FILE,
+        load_tokenizer,
+        read_json,
+        require_folder,
+    )
+
+    choice = nli_choice(settings)
+    folder = Path(choice.location).expanduser()
+    if choice.backend is NliBackend.TORCH:
+        from halldetect.nli.hub import locate_model
+
+        folder = locate_model(
+            choice.location,
+            settings.nli_revision,
+            may_download=choice.may_download,
+            with_weights=False,
+        ).folder
+    require_folder(folder, (CONFIG_FILE, TOKENIZER_FILE))
+    return load_tokenizer(folder, read_json(folder / CONFIG_FILE))
 
 
 def load_extractor(settings: Settings) -> ClaimExtractor:
@@ -176,27 +208,38 @@ def load_auditor(settings: Settings, on_progress: ProgressCallback | None = None
         When there is no policy of that name.
     """
     policy = policy_named(settings.policy_name)
-    options = AuditOptions(
+    model_settings = settings.model_dump_json(include=_OF_MODELS)
+    with _loading:
+        extractor, nli = _loaded_models(model_settings)
+    return Auditor(extractor, nli, policy, audit_options(settings), on_progress)
+
+
+def audit_options(settings: Settings) -> AuditOptions:
+    """Pick from the settings how audits are run."""
+    return AuditOptions(
         mode=settings.extractor_mode,
         token_budget=settings.token_budget,
         preselected_spans=settings.preselected_spans,
         max_characters=settings.max_characters,
         max_sentences=settings.max_sentences,
     )
-    model_settings = settings.model_dump_json(exclude=_NOT_OF_MODELS)
-    with _loading:
-        extractor, nli = _loaded_models(model_settings)
-    return Auditor(extractor, nli, policy, options, on_progress)
 
 
-# Settings that change what is done with the models, but not which ones are loaded.
-_NOT_OF_MODELS = {
-    "policy",
-    "extractor_mode",
-    "token_budget",
-    "preselected_spans",
-    "max_characters",
-    "max_sentences",
+# Settings that decide which models are loaded; the others change what is done with them.
+_OF_MODELS = {
+    "profile",
+    "extractor",
+    "extractor_model",
+    "extractor_gpu_layers",
+    "extractor_context_tokens",
+    "nli",
+    "nli_model",
+    "nli_revision",
+    "nli_labels",
+    "nli_form",
+    "nli_device",
+    "nli_dtype",
+    "threads",
 }
 _loading = threading.Lock()
 

@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import NoneType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from halldetect.errors import InputError
 
 _DEEPEST_METADATA = 100  # JSON writers give up somewhere above
+_UNKNOWN_TOLD = 5
 _JSON_SCALARS = (str, int, float, bool, NoneType)
+
+UnknownFields = Literal["ignore", "refuse"]
+"""What becomes of a record's fields that have no meaning."""
+
+
+class RecordError(InputError):
+    """A text that is no record; `column` is where its JSON stops being JSON, if that can be said.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, where, and what to do.
+    column : int or None
+        Characters from 1.
+    """
+
+    def __init__(self, message: str, column: int | None = None) -> None:
+        super().__init__(message)
+        self.column = column
 
 
 class Record(BaseModel):
@@ -52,7 +73,7 @@ class Record(BaseModel):
     priority: int = Field(default=0, ge=-100, le=100)
 
     # Before pydantic's own check, whose message on half a surrogate pair names no position.
-    @field_validator("source", "response", "context", "custom_id", mode="before")
+    @field_validator("source", "response", "context", "custom_id", "policy", mode="before")
     @classmethod
     def _is_storable(cls, value: Any) -> Any:
         if isinstance(value, str) and (fault := text_fault(value)):
@@ -73,6 +94,10 @@ class Record(BaseModel):
         if not value.strip():
             raise ValueError("is empty or only white space: there is nothing to audit against")
         return value
+
+
+_ALIASES = {"custom_id": "id", "context": "question"}
+_FIELDS = frozenset(Record.model_fields) | frozenset(_ALIASES.values())
 
 
 def text_fault(text: str) -> str | None:
@@ -127,33 +152,61 @@ def make_record(**fields: Any) -> Record:
         raise InputError(_faults(error)) from None
 
 
-def parse_record(line: bytes) -> Record:
+def parse_record(line: bytes, *, unknown_fields: UnknownFields = "ignore") -> Record:
     """Read a record from one line of JSON.
+
+    Parameters
+    ----------
+    line : bytes
+        A JSON object in UTF-8.
+    unknown_fields : {"ignore", "refuse"}
+        Whether a field that a record does not have is passed over.
 
     Raises
     ------
     InputError
         Saying what is wrong, and at which byte or column.
     """
+    value = _object(line)
+    if unknown_fields == "refuse":
+        _refuse_unknown(value)
+    return make_record(**_unambiguous(value))
+
+
+def _object(line: bytes) -> dict[str, Any]:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"byte {error.start + 1} is not UTF-8; convert the file to UTF-8"
+        raise RecordError(
+            f"byte {error.start + 1} is not UTF-8; convert the file to UTF-8",
+            column=len(line[: error.start].decode("utf-8")) + 1,
         ) from None
     try:
         value = json.loads(
             text, parse_constant=_refuse_constant, object_pairs_hook=_without_repeats
         )
     except json.JSONDecodeError as error:
-        raise InputError(f"column {error.colno}: not valid JSON ({error.msg})") from None
+        place = f"line {error.lineno}, " if error.lineno > 1 else ""
+        raise RecordError(
+            f"{place}column {error.colno}: not valid JSON ({error.msg})", column=error.colno
+        ) from None
     except RecursionError:
-        raise InputError("the JSON is nested too deeply") from None
+        raise RecordError("the JSON is nested too deeply") from None
     except ValueError as error:
-        raise InputError(f"not valid JSON ({error})") from None
+        raise RecordError(f"not valid JSON ({error})") from None
     if not isinstance(value, dict):
-        raise InputError(f"a record is a JSON object, not {type(value).__name__}")
-    return make_record(**_unambiguous(value))
+        raise RecordError(f"a record is a JSON object, not {type(value).__name__}")
+    return value
+
+
+def _refuse_unknown(value: dict[str, Any]) -> None:
+    unknown = sorted(value.keys() - _FIELDS)
+    if unknown:
+        names = ", ".join(map(reprlib.repr, unknown[:_UNKNOWN_TOLD]))
+        more = f" and {len(unknown) - _UNKNOWN_TOLD:,} others" * (len(unknown) > _UNKNOWN_TOLD)
+        raise RecordError(
+            f"a record has no field {names}{more}; there are: {', '.join(sorted(_FIELDS))}"
+        )
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -175,7 +228,7 @@ def jsonl_lines(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _unambiguous(value: dict[str, Any]) -> dict[str, Any]:
-    for name, alias in (("custom_id", "id"), ("context", "question")):
+    for name, alias in _ALIASES.items():
         if name in value and alias in value and value[name] != value[alias]:
             raise InputError(f"{name} and its alias {alias} differ: give one of them")
     return value
@@ -185,7 +238,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         repeated = next(name for name, count in Counter(n for n, _ in pairs).items() if count > 1)
-        raise ValueError(f"the field {repeated!r} is given twice")
+        raise ValueError(f"the field {reprlib.repr(repeated)} is given twice")
     return value
 
 

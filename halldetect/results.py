@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def completed_result(
     """
     library = source.library
     claims = decomposition.claims
-    score = score_audit(matrix, _flagged(claims), chunk_spans(library), policy)
+    score = score_claims(claims, library, matrix, policy)
     return AuditResult(
         id=audit_id,
         custom_id=record.custom_id,
@@ -95,7 +96,7 @@ def completed_result(
         document=_document(source),
         matrix=_matrix_trail(library, matrix),
         models=models,
-        warnings=_warnings(source, hypotheses),
+        warnings=warnings_of(source, hypotheses),
         metadata=record.metadata,
     )
 
@@ -121,6 +122,20 @@ def failed_result(
     )
 
 
+def score_claims(
+    claims: Sequence[Claim], library: ContextLibrary, matrix: ProbabilityMatrix, policy: Policy
+) -> AuditScore:
+    """Score an audit's claims under `policy`.
+
+    Raises
+    ------
+    VerificationError, PolicyError
+        As for `halldetect.scoring.score.score_audit`.
+    """
+    flags = [claim.has_name or claim.has_number or claim.has_date for claim in claims]
+    return score_audit(matrix, np.array(flags, dtype=bool), chunk_spans(library), policy)
+
+
 def chunk_spans(library: ContextLibrary) -> ChunkSpans:
     """Describe a library's chunks for scoring."""
     return ChunkSpans(
@@ -129,11 +144,6 @@ def chunk_spans(library: ContextLibrary) -> ChunkSpans:
         indices=library.chunk_span_indices,
         n_spans=len(library.spans),
     )
-
-
-def _flagged(claims: tuple[Claim, ...]) -> NDArray[np.bool_]:
-    flags = [claim.has_name or claim.has_number or claim.has_date for claim in claims]
-    return np.array(flags, dtype=bool)
 
 
 def _claim_trails(
@@ -220,15 +230,16 @@ def _rows(values: NDArray[np.float32]) -> list[list[float | None]]:
 
 
 def _float32(value: float) -> float:
-    """Shorten to the nine digits that bring a float32 back exactly."""
-    return float(f"{value:.9g}")
+    """Shorten to the fewest digits that bring a float32 back exactly."""
+    return float(str(np.float32(value)))
 
 
 def _span(span: Span) -> TextSpan:
     return TextSpan(start=span.start, end=span.end)
 
 
-def _warnings(source: PreparedSource, hypotheses: Hypotheses) -> list[str]:
+def warnings_of(source: PreparedSource, hypotheses: Hypotheses) -> list[str]:
+    """Say what the encoder cannot read of a source and its hypotheses."""
     warnings = []
     tokens = source.library.tokens
     if tokens.unknown:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from platformdirs import user_data_path
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from halldetect.claims.model import ExtractionMode
@@ -76,9 +78,35 @@ class Settings(BaseSettings):
         Spans that BM25 chooses for each claim; None checks every span.
     max_characters, max_sentences : int
         Largest source or response.
+    home : Path
+        Data and logs of the embedded stack.
+    database_url, redis_url : SecretStr or None
+        Servers to use, also read from ``DATABASE_URL`` and ``REDIS_URL``; None means those of the
+        embedded stack.
+    api_url : str or None
+        Where the client commands find the API; None means the embedded stack's.
+    api_host, api_port, flower_port
+        Where the API and Flower listen.
+    max_batch_lines, max_upload_bytes : int
+        Largest batch; bytes count after decompression.
+    max_body_bytes : int
+        Largest JSON body of any other request.
+    max_listed_errors : int
+        Most faulty lines that the refusal of a batch lists.
+    lease_seconds, run_seconds, sweep_seconds : int
+        How long a worker holds an audit without renewing, how long one wake-up works at most, and
+        how often lost work is looked for.
+    load_tokens, load_audits : int
+        Most pair tokens and audits that are verified together.
+    extraction_load_audits : int
+        Most audits that an extraction worker claims at a time.
+    max_attempts : int
+        Attempts that may end in a lost worker or in the audit's own error before it fails.
     """
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, extra="ignore", frozen=True, populate_by_name=True
+    )
 
     profile: Profile = Profile.EMBEDDED
     policy: str | None = None
@@ -99,6 +127,29 @@ class Settings(BaseSettings):
     preselected_spans: int | None = Field(default=None, ge=1)
     max_characters: int = Field(default=4_000_000, ge=1)
     max_sentences: int = Field(default=50_000, ge=1)
+
+    home: Path = Field(default_factory=lambda: user_data_path("halldetect", appauthor=False))
+    database_url: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("HALLDETECT_DATABASE_URL", "DATABASE_URL")
+    )
+    redis_url: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("HALLDETECT_REDIS_URL", "REDIS_URL")
+    )
+    api_url: str | None = None
+    api_host: str = "127.0.0.1"
+    api_port: int = Field(default=8000, ge=1, le=65535)
+    flower_port: int = Field(default=5555, ge=1, le=65535)
+    max_batch_lines: int = Field(default=1_000_000, ge=1)
+    max_upload_bytes: int = Field(default=4 * 2**30, ge=1)
+    max_body_bytes: int = Field(default=16 * 2**20, ge=1)
+    max_listed_errors: int = Field(default=100, ge=1)
+    lease_seconds: int = Field(default=60, ge=4)
+    run_seconds: int = Field(default=30, ge=1)
+    sweep_seconds: int = Field(default=10, ge=1)
+    load_tokens: int = Field(default=50_000, ge=1)
+    load_audits: int = Field(default=64, ge=1)
+    extraction_load_audits: int = Field(default=8, ge=1)
+    max_attempts: int = Field(default=3, ge=1)
 
     @property
     def policy_name(self) -> str:

@@ -58,6 +58,23 @@ class PreparedSource:
         )
 
 
+def premise_room(model: NliModel) -> int:
+    """Return the most tokens that a premise may have beside a claim.
+
+    Raises
+    ------
+    ModelError
+        When the encoder's limit leaves no room for a premise.
+    """
+    room = model.max_tokens - model.tokenizer.overhead - HYPOTHESIS_TOKENS
+    if room < _LEAST_PREMISE_TOKENS:
+        raise ModelError(
+            f"the NLI model {model.provenance.name} reads {model.max_tokens} tokens; with "
+            f"{HYPOTHESIS_TOKENS} kept for the claim that leaves no room for a premise"
+        )
+    return room
+
+
 def prepare_source(text: str, model: NliModel, max_sentences: int) -> PreparedSource:
     """Split, tokenise and chunk a source.
 
@@ -70,12 +87,7 @@ def prepare_source(text: str, model: NliModel, max_sentences: int) -> PreparedSo
     ModelError
         When the encoder's limit leaves no room for a premise.
     """
-    room = model.max_tokens - model.tokenizer.overhead - HYPOTHESIS_TOKENS
-    if room < _LEAST_PREMISE_TOKENS:
-        raise ModelError(
-            f"the NLI model {model.provenance.name} reads {model.max_tokens} tokens; with "
-            f"{HYPOTHESIS_TOKENS} kept for the claim that leaves no room for a premise"
-        )
+    room = premise_room(model)
     sentences = [sentence.span for sentence in split_sentences(text, max_sentences)]
     tokenized = model.tokenizer.encode([span.of(text) for span in sentences])
     readable = [

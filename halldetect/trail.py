@@ -20,10 +20,13 @@ class _TrailModel(BaseModel):
 
 
 class Status(StrEnum):
-    """How an audit ended."""
+    """How far an audit is; an audit within one process only ever ends."""
 
+    QUEUED = "queued"
+    EXTRACTED = "extracted"
     COMPLETED = "completed"
     FAILED = "failed"
+    CANCELLED = "cancelled"
 
 
 class Outcome(StrEnum):
@@ -170,7 +173,7 @@ class AuditResult(_TrailModel):
     rejected: list[Rejected] = []
     unaudited: list[Unaudited] = []
     generations: list[GenerationTrail] = []
-    extraction_mode: str
+    extraction_mode: str | None  # None until the claims are extracted
     document: DocumentTrail | None = None
     matrix: Matrix | None = None
     models: dict[str, dict[str, Any]]

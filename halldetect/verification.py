@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from halldetect.claims.model import Claim
 from halldetect.context.library import HYPOTHESIS_TOKENS
+from halldetect.nli.batching import BatchStatistics
 from halldetect.nli.entailment import pair_probabilities
 from halldetect.nli.model import NliModel
 from halldetect.nli.pair_tokenizer import TokenIds
@@ -76,7 +77,8 @@ def verify(
     *,
     token_budget: int,
     preselected_spans: int | None,
-    on_pairs: Callable[[int, int], None],
+    on_pairs: Callable[[int, int], None] | None = None,
+    on_batch: Callable[[BatchStatistics], None] | None = None,
 ) -> list[ProbabilityMatrix]:
     """Give each (claim, span) pair of all audits its three probabilities.
 
@@ -90,8 +92,11 @@ def verify(
         Most padded tokens in one forward pass.
     preselected_spans : int or None
         Spans that BM25 chooses for each claim; the others stay NaN.
-    on_pairs : callable
+    on_pairs : callable, optional
         Called with (pairs done, pairs in all) after every batch.
+    on_batch : callable, optional
+        Called after every batch with what the encoder computed for it. An exception from either
+        call ends the run and reaches the caller.
 
     Returns
     -------
@@ -125,7 +130,7 @@ def verify(
         hypotheses,
         every_pair,
         token_budget,
-        on_batch=_counter(on_pairs, len(every_pair)),
+        on_batch=_reporter(len(every_pair), on_pairs, on_batch),
     )
     parts = np.split(probabilities, np.cumsum([len(chosen) for chosen in cells])[:-1])
     return [
@@ -155,15 +160,22 @@ def _search_words(text: str) -> list[str]:
     return [word.text for word in words_of(text) if not word.is_stopword]
 
 
-def _counter(on_pairs: Callable[[int, int], None], total: int) -> Callable[[int], None]:
+def _reporter(
+    total: int,
+    on_pairs: Callable[[int, int], None] | None,
+    on_batch: Callable[[BatchStatistics], None] | None,
+) -> Callable[[BatchStatistics], None]:
     done = 0
 
-    def count(batch: int) -> None:
+    def report(batch: BatchStatistics) -> None:
         nonlocal done
-        done += batch
-        on_pairs(done, total)
+        done += batch.pairs
+        if on_batch is not None:
+            on_batch(batch)
+        if on_pairs is not None:
+            on_pairs(done, total)
 
-    return count
+    return report
 
 
 def _matrix(

@@ -37,6 +37,27 @@ class BatchStatistics:
     padded_tokens: int
     token_budget: int
 
+    def __add__(self, other: BatchStatistics) -> BatchStatistics:
+        """Add the counts of two plans made under the same budget.
+
+        Raises
+        ------
+        ValueError
+            When the budgets differ: the fill of the sum would mean nothing.
+        """
+        if self.token_budget != other.token_budget:
+            raise ValueError(
+                f"plans under budgets of {self.token_budget} and {other.token_budget} tokens "
+                "have no common fill"
+            )
+        return BatchStatistics(
+            batches=self.batches + other.batches,
+            pairs=self.pairs + other.pairs,
+            tokens=self.tokens + other.tokens,
+            padded_tokens=self.padded_tokens + other.padded_tokens,
+            token_budget=self.token_budget,
+        )
+
     @property
     def padding_ratio(self) -> float:
         """Share of the computed tokens that is padding, 0 to 1."""

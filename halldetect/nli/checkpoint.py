@@ -185,7 +185,9 @@ def load_tokenizer(folder: Path, config: Mapping[str, Any]) -> PairTokenizer:
     except Exception as error:  # the library raises bare Exception
         raise ModelError(f"{path}: not a readable fast tokenizer: {one_line(error)}") from error
     try:
-        return PairTokenizer(tokenizer, pad_id=int(config.get("pad_token_id") or 0))
+        return PairTokenizer(
+            tokenizer, pad_id=int(config.get("pad_token_id") or 0), digest=file_digest(path)
+        )
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from error
 

@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halldetect.errors import LimitError, VerificationError
-from halldetect.nli.batching import DEFAULT_TOKEN_BUDGET, Indices, plan_batches
+from halldetect.nli.batching import (
+    DEFAULT_TOKEN_BUDGET,
+    BatchStatistics,
+    Indices,
+    batch_statistics,
+    plan_batches,
+)
 from halldetect.nli.labels import NliLabel
 from halldetect.nli.model import NliModel
 from halldetect.nli.pair_tokenizer import TokenIds
@@ -27,7 +33,7 @@ def pair_probabilities(
     pairs: NDArray[np.integer],
     token_budget: int = DEFAULT_TOKEN_BUDGET,
     *,
-    on_batch: Callable[[int], None] | None = None,
+    on_batch: Callable[[BatchStatistics], None] | None = None,
 ) -> Probabilities:
     """Classify pairs of tokenized texts.
 
@@ -42,7 +48,7 @@ def pair_probabilities(
     token_budget : int
         Most padded tokens in one forward pass.
     on_batch : callable, optional
-        Called after every forward pass with the number of pairs in it.
+        Called after every forward pass with what it computed; an exception from it ends the run.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def pair_probabilities(
         _check_logits(logits, batch, pairs)
         probabilities[batch] = softmax(logits)
         if on_batch is not None:
-            on_batch(len(batch))
+            on_batch(batch_statistics(lengths, [batch], token_budget))
     return probabilities
 
 

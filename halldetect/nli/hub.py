@@ -13,10 +13,8 @@ from halldetect.errors import ModelError
 from halldetect.nli.checkpoint import CONFIG_FILE, TOKENIZER_FILE, one_line
 
 # Weights only as safetensors: a pickle can run code when it is loaded.
-_WANTED_FILES = [
-    "config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
+_TOKENIZER_FILES = ["config.json", "tokenizer.json", "tokenizer_config.json"]
+_WEIGHT_FILES = [
     "model.safetensors",
     "model-*.safetensors",
     "model.safetensors.index.json",
@@ -44,7 +42,9 @@ class LocatedModel:
     commit: str
 
 
-def locate_model(location: str, revision: str | None, *, may_download: bool = True) -> LocatedModel:
+def locate_model(
+    location: str, revision: str | None, *, may_download: bool = True, with_weights: bool = True
+) -> LocatedModel:
     """Find a checkpoint: as a folder, then in the hub's cache, then on the hub.
 
     Parameters
@@ -55,6 +55,8 @@ def locate_model(location: str, revision: str | None, *, may_download: bool = Tr
         Commit, tag or branch of a hub model.
     may_download : bool
         Whether the hub may be asked for a model that is not in the cache.
+    with_weights : bool
+        False for a caller that only reads configuration and tokenizer: no weights are fetched.
 
     Returns
     -------
@@ -79,21 +81,24 @@ def locate_model(location: str, revision: str | None, *, may_download: bool = Tr
         raise ModelError(f"{location}: a file, but an NLI model is a folder; give its folder")
     if not _HUB_ID.fullmatch(location):
         raise ModelError(f"{location}: there is no such NLI model folder; check the path")
-    folder = _cached(location, revision)
+    folder = _cached(location, revision, with_weights)
     if folder is None and not may_download:
         raise ModelError(
             f"{location}: not in the Hugging Face cache, and nothing is fetched that you did not "
             "name; set HALLDETECT_NLI_MODEL to this id to fetch it, or to a local folder"
         )
-    folder = folder or _download(location, revision)
+    folder = folder or _download(location, revision, with_weights)
     return LocatedModel(location, folder, folder.name)
 
 
-def _cached(location: str, revision: str | None) -> Path | None:
+def _cached(location: str, revision: str | None, with_weights: bool) -> Path | None:
     try:
         folder = Path(
             snapshot_download(
-                location, revision=revision, allow_patterns=_WANTED_FILES, local_files_only=True
+                location,
+                revision=revision,
+                allow_patterns=_wanted_files(with_weights),
+                local_files_only=True,
             )
         )
     except LocalEntryNotFoundError:
@@ -104,16 +109,22 @@ def _cached(location: str, revision: str | None) -> Path | None:
         ) from error
     # The cache also keeps models of which only some files were ever asked for.
     complete = all((folder / name).is_file() for name in (CONFIG_FILE, TOKENIZER_FILE))
-    return folder if complete and any(folder.glob("*.safetensors")) else None
+    if with_weights:
+        complete = complete and any(folder.glob("*.safetensors"))
+    return folder if complete else None
 
 
-def _download(location: str, revision: str | None) -> Path:
+def _wanted_files(with_weights: bool) -> list[str]:
+    return [*_TOKENIZER_FILES, *(_WEIGHT_FILES if with_weights else [])]
+
+
+def _download(location: str, revision: str | None, with_weights: bool) -> Path:
     try:
         return Path(
             snapshot_download(
                 location,
                 revision=revision,
-                allow_patterns=_WANTED_FILES,
+                allow_patterns=_wanted_files(with_weights),
                 etag_timeout=_ETAG_TIMEOUT_SECONDS,
             )
         )

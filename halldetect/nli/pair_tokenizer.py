@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 from collections.abc import Sequence
@@ -81,6 +82,13 @@ class PairTokenizer:
         switched off, so it must not be shared with code that relies on them.
     pad_id : int
         Id written on padding; the attention mask hides it.
+    digest : str, optional
+        SHA-256 of the tokenizer's file; by default of the tokenizer as it serialises itself.
+
+    Attributes
+    ----------
+    digest : str
+        Names the tokenizer wherever offsets that depend on it are stored.
 
     Raises
     ------
@@ -89,7 +97,8 @@ class PairTokenizer:
         that is not "specials, premise, specials, hypothesis, specials".
     """
 
-    def __init__(self, tokenizer: Tokenizer, pad_id: int = 0) -> None:
+    def __init__(self, tokenizer: Tokenizer, pad_id: int = 0, digest: str | None = None) -> None:
+        self.digest = digest or hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True

@@ -9,7 +9,7 @@ import numpy as np
 
 from halldetect.errors import VerificationError
 from halldetect.scoring.matrix import ChunkSpans, ProbabilityArray, ScoringInput
-from halldetect.scoring.segments import BoolArray, IntArray, offsets_of
+from halldetect.scoring.segments import BoolArray, IntArray, offsets_of, ranges
 
 SUM_TOLERANCE = 1e-3
 """How far the three probabilities of a cell may be from a sum of 1 (float32 softmax, storage)."""
@@ -42,6 +42,31 @@ class Cells:
     flagged: BoolArray
     chunk_spans: tuple[ChunkSpans, ...]
     structure_of_claim: IntArray
+
+    def of_audits(self, chosen: IntArray) -> Cells:
+        """Return the cells of some audits alone, with the structures that these have.
+
+        Parameters
+        ----------
+        chosen : int64 array
+            Numbers of audits, ascending, none twice.
+        """
+        claim_counts = np.diff(self.claim_offsets)[chosen]
+        claims = ranges(self.claim_offsets[:-1][chosen], claim_counts)
+        cell_counts = np.diff(self.cell_offsets)[claims]
+        cells = ranges(self.cell_offsets[:-1][claims], cell_counts)
+        structures, structure_of_claim = np.unique(
+            self.structure_of_claim[claims], return_inverse=True
+        )
+        return Cells(
+            entailment=self.entailment[cells],
+            contradiction=self.contradiction[cells],
+            cell_offsets=offsets_of(cell_counts),
+            claim_offsets=offsets_of(claim_counts),
+            flagged=self.flagged[claims],
+            chunk_spans=tuple(self.chunk_spans[structure] for structure in structures),
+            structure_of_claim=structure_of_claim,
+        )
 
     def claim_name(self, claim: int) -> str:
         """Name a claim by its audit's and its own number, for messages."""

@@ -61,6 +61,19 @@ def best_evidence(cells: Cells, policy: Policy) -> BestEvidence:
     )
 
 
+def unscored_claims(cells: Cells, policy: Policy) -> BoolArray:
+    """Tell which claims have no scored span among those that `policy` uses, shape (n_claims,).
+
+    Raises
+    ------
+    PolicyError
+        A source has none of the policy's granularities.
+    """
+    used = _cells_used(cells, policy)
+    entailment, _ = first_maxima(_masked(cells.entailment, used), cells.cell_offsets)
+    return np.isneginf(entailment)
+
+
 def claim_values(best: BestEvidence, policy: Policy) -> FloatArray:
     """Return what each claim is worth under `policy`, shape ``(n_claims,)``, from -1 to 1.
 

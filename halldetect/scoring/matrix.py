@@ -90,6 +90,10 @@ class ChunkSpans:
         if len(self.indices) and not 0 <= self.indices.min() <= self.indices.max() < self.n_spans:
             raise ValueError(f"span numbers of chunks must lie between 0 and {self.n_spans - 1}")
 
+    def has_any(self, granularities: Iterable[int]) -> bool:
+        """Tell whether any chunk is of one of the given granularities."""
+        return bool(np.isin(self.granularity, list(granularities)).any())
+
     def span_mask(self, granularities: Iterable[int] | None) -> BoolArray:
         """Tell which spans belong to a chunk of the given granularities.
 

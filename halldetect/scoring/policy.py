@@ -124,6 +124,16 @@ class Policy(BaseModel):
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
+    @property
+    def reads_flags(self) -> bool:
+        """Whether it matters which claims have a name, a number or a date."""
+        return self.aggregation is Aggregation.WEIGHTED
+
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether it matters which spans make up which chunks."""
+        return self.granularities is not None or self.aggregation is Aggregation.ROW_MAX
+
 
 def _contradictions(fields: Mapping[str, Any]) -> list[str]:
     """List the rules that do not go together; fields may still be raw and wrong by themselves."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from halldetect.scoring.aggregate import aggregate_responses, claim_weights, deciding_claims
-from halldetect.scoring.cells import cells_of
+from halldetect.scoring.cells import Cells, cells_of
 from halldetect.scoring.evidence import BestEvidence, best_evidence, claim_values
 from halldetect.scoring.matrix import ChunkSpans, ProbabilityMatrix, ScoringInput
 from halldetect.scoring.policy import Policy
@@ -129,7 +129,17 @@ def score_audits(audits: Sequence[ScoringInput], policy: Policy) -> BatchScore:
     PolicyError
         The policy reads granularities that a source lacks or that were skipped for a claim.
     """
-    cells = cells_of(audits)
+    return score_cells(cells_of(audits), policy)
+
+
+def score_cells(cells: Cells, policy: Policy) -> BatchScore:
+    """Score audits whose cells lie end to end, and are known to be probabilities, under `policy`.
+
+    Raises
+    ------
+    PolicyError
+        The policy reads granularities that a source lacks or that were skipped for a claim.
+    """
     best = best_evidence(cells, policy)
     values = claim_values(best, policy)
     supported, contradicted = supported_and_contradicted(best, values, policy)

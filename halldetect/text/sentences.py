@@ -13,8 +13,11 @@ from halldetect.text.boundaries import sentence_ends
 from halldetect.text.punkt_parameters import english_punkt
 from halldetect.text.sentence_kind import SentenceKind
 
-__all__ = ["Sentence", "SentenceKind", "split_sentences"]
+__all__ = ["SPLITTER", "Sentence", "SentenceKind", "split_sentences"]
 
+# Names the rules of this package wherever offsets made by them are stored; a change that moves a
+# border between two sentences needs another name.
+SPLITTER = "punkt-en-1"
 _FLOWING = (SentenceKind.PROSE, SentenceKind.LIST_ITEM)
 
 

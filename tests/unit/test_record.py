@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halldetect.errors import InputError
-from halldetect.record import Record, jsonl_lines, make_record, parse_record, read_jsonl
+from halldetect.record import (
+    Record,
+    RecordError,
+    jsonl_lines,
+    make_record,
+    parse_record,
+    read_jsonl,
+)
 
 TEXT = {"source": "The mill closed in 1998.", "response": "It closed."}
 HALF = chr(0xD83D)
@@ -49,7 +56,7 @@ def test_a_blank_source_is_refused(source):
         make_record(source=source, response="A.")
 
 
-@pytest.mark.parametrize("field", ["source", "response", "context", "custom_id"])
+@pytest.mark.parametrize("field", ["source", "response", "context", "custom_id", "policy"])
 @pytest.mark.parametrize(("text", "fault"), [("a\0b", "NUL"), (f"a{HALF}b", "surrogate")])
 def test_what_no_store_can_keep_is_refused_with_its_position(field, text, fault):
     with pytest.raises(InputError, match=rf"field {field}: .*{fault}.* position 1"):
@@ -127,6 +134,41 @@ def test_a_record_cannot_be_changed():
 def test_a_bad_line_says_what_is_wrong_and_where(raw, message):
     with pytest.raises(InputError, match=message):
         parse_record(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "column"),
+    [
+        (b'{"source": "a",}', 16),
+        ('{"source": "\u00e9\u20ac'.encode() + b"\xff", 15),
+        (b'{\n "source": "a",\n}', 1),
+        (b"[]", None),
+        (b'{"a": NaN}', None),
+    ],
+)
+def test_the_column_of_bad_json_counts_characters(raw, column):
+    with pytest.raises(RecordError) as caught:
+        parse_record(raw)
+    assert caught.value.column == column
+
+
+def test_a_body_of_several_lines_says_which_line_is_wrong():
+    with pytest.raises(RecordError, match="line 3, column 1: not valid JSON"):
+        parse_record(b'{\n "source": "a",\n}')
+
+
+def test_unknown_fields_are_passed_over_or_refused_as_asked():
+    raw = line(lable="x")
+    assert parse_record(raw).source == TEXT["source"]
+    with pytest.raises(RecordError, match="no field 'lable'; there are: context, custom_id, id"):
+        parse_record(raw, unknown_fields="refuse")
+
+
+def test_refused_names_are_told_briefly_and_as_proper_text():
+    names = {HALF: 1, "n" * 100_000: 1} | {f"a{i}": 1 for i in range(50)}
+    with pytest.raises(RecordError, match="and 47 others") as caught:
+        parse_record(line(**names), unknown_fields="refuse")
+    assert len(str(caught.value).encode()) < 400
 
 
 @given(

@@ -120,6 +120,19 @@ def test_progress_counts_every_pair_once(marker_model):
     assert seen[-1] == (total, total)
 
 
+def test_an_exception_from_a_report_stops_the_encoder_at_once(marker_model):
+    class Stopped(Exception):
+        pass
+
+    def stop(batch):
+        raise Stopped
+
+    entries = [entry(marker_model, *pair) for pair in zip(SOURCES, RESPONSES, strict=True)]
+    with pytest.raises(Stopped):
+        verify(marker_model, entries, token_budget=64, preselected_spans=None, on_batch=stop)
+    assert len(marker_model.calls) == 1
+
+
 def test_a_claim_that_points_back_is_shown_after_the_sentence_it_points_to(marker_model):
     response = "**Orion** published a report. They said that exports would double."
     first, second = entry(marker_model, SOURCES[0], response).hypotheses.texts

@@ -70,6 +70,19 @@ def test_statistics_of_a_plan() -> None:
     assert statistics.fill == pytest.approx(22 / 40)
 
 
+def test_statistics_of_several_plans_add_up() -> None:
+    lengths = np.array([10, 8, 2])
+    batches = [np.array([0, 1]), np.array([2])]
+    parts = [batch_statistics(lengths, [batch], token_budget=20) for batch in batches]
+    assert parts[0] + parts[1] == batch_statistics(lengths, batches, token_budget=20)
+
+
+def test_plans_under_different_budgets_do_not_add_up() -> None:
+    empty = [batch_statistics(np.array([], dtype=np.int64), [], budget) for budget in (20, 30)]
+    with pytest.raises(ValueError, match="20 and 30"):
+        empty[0] + empty[1]
+
+
 def test_statistics_of_an_empty_plan() -> None:
     statistics = batch_statistics(np.array([], dtype=np.int64), [], token_budget=20)
     assert (statistics.padding_ratio, statistics.fill) == (0.0, 0.0)

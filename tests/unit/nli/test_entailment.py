@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from halldetect.errors import LimitError, VerificationError
+from halldetect.nli.batching import BatchStatistics
 from halldetect.nli.entailment import pair_probabilities, softmax
 from halldetect.nli.pair_tokenizer import PaddedBatch, PairTokenizer
 from halldetect.provenance import ModelProvenance
@@ -57,12 +58,18 @@ def test_every_pair_gets_its_own_result_in_the_order_asked(
 
 
 def test_progress_adds_up_to_all_pairs(wordpiece: Tokenizer) -> None:
-    done: list[int] = []
+    done: list[BatchStatistics] = []
     ids = texts([3, 9, 27])
     pairs = np.array([(a, b) for a in range(3) for b in range(3)])
     pair_probabilities(FakeModel(wordpiece, marked_sums), ids, ids, pairs, 60, on_batch=done.append)
-    assert sum(done) == len(pairs)
+    assert sum(batch.pairs for batch in done) == len(pairs)
     assert len(done) > 1
+    assert [batch.batches for batch in done] == [1] * len(done)
+    overhead = PairTokenizer(wordpiece).overhead
+    lengths = [a + b + overhead for a in (3, 9, 27) for b in (3, 9, 27)]
+    assert sum(batch.tokens for batch in done) == sum(lengths)
+    assert all(batch.padded_tokens >= batch.tokens for batch in done)
+    assert {batch.token_budget for batch in done} == {60}
 
 
 @pytest.mark.parametrize(

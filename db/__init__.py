@@ -1,0 +1,1 @@
+"""Everything that knows SQL: tables, sessions, and what is read and written."""

@@ -1,0 +1,75 @@
+"""Connections: how they are made, shared, and what their loss is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine, create_engine, make_url
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.orm import Session, sessionmaker
+
+from halldetect.errors import HallDetectError, InputError
+
+_CONNECT_SECONDS = 5
+
+
+class DatabaseUnavailable(HallDetectError):
+    """Postgres cannot be reached, or went away; what was begun was not committed."""
+
+
+def make_engine(url: str, *, pool_size: int = 5) -> Engine:
+    """Return an engine whose connections are tested before use, so that a restart heals itself.
+
+    Parameters
+    ----------
+    url : str
+        ``postgresql://user:password@host:port/name``.
+    pool_size : int
+        Most connections that are open at once.
+
+    Raises
+    ------
+    InputError
+        When the address is not Postgres's.
+    """
+    try:
+        address = make_url(url)
+    except ArgumentError:
+        raise InputError(
+            "DATABASE_URL is no address: write postgresql://user:password@host:port/name"
+        ) from None
+    if address.get_backend_name() not in ("postgresql", "postgres"):
+        raise InputError(f"DATABASE_URL must be postgresql://..., not {address.drivername}://...")
+    return create_engine(
+        address.set(drivername="postgresql+psycopg"),
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": _CONNECT_SECONDS,
+            "application_name": "halldetect",
+            "options": "-c timezone=UTC",
+        },
+    )
+
+
+def session_factory(engine: Engine) -> sessionmaker[Session]:
+    """Return what opens sessions; use ``with factory.begin() as session`` for a transaction."""
+    return sessionmaker(engine, expire_on_commit=False)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the loss of the server as `DatabaseUnavailable`, whatever statement met it.
+
+    Raises
+    ------
+    DatabaseUnavailable
+        With the driver's first line, which names no password.
+    """
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        reason = str(error.orig).strip().split("\n")[0] or "connection lost"
+        raise DatabaseUnavailable(f"the database cannot be used: {reason}") from error

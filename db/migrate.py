@@ -1,0 +1,108 @@
+"""Bring a database to a revision of the schema: ``python -m db.migrate upgrade``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, text
+
+from db.engine import make_engine, translated
+from halldetect.errors import HallDetectError
+from halldetect.settings import load_settings
+
+VERSION_TABLE = "halldetect_version"
+# Two programs that start at once must not migrate at once.
+_LOCK = 0x48414C4C
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    """Migrate up to `revision`; nothing happens when the database is there already.
+
+    Raises
+    ------
+    DatabaseUnavailable
+        When the server cannot be reached.
+    """
+    _migrate(url, lambda config: command.upgrade(config, revision))
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Migrate down to `revision` (``base`` removes everything of ours).
+
+    Raises
+    ------
+    DatabaseUnavailable
+        When the server cannot be reached.
+    """
+    _migrate(url, lambda config: command.downgrade(config, revision))
+
+
+def current_revision(engine: Engine) -> str | None:
+    """Return the revision that the database is at, None for none."""
+    with translated(), engine.connect() as connection:
+        return _context(connection).get_current_revision()
+
+
+def head_revision() -> str:
+    """Return the newest revision that this program knows."""
+    head = ScriptDirectory.from_config(_config()).get_current_head()
+    if head is None:
+        raise RuntimeError("the package migrations holds no revision")
+    return head
+
+
+def _migrate(url: str, run: Callable[[Config], None]) -> None:
+    engine = make_engine(url)
+    try:
+        with translated(), engine.connect() as connection:
+            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+            connection.commit()
+            config = _config()
+            config.attributes["connection"] = connection
+            run(config)
+            connection.commit()
+    finally:
+        engine.dispose()
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", "migrations:")
+    return config
+
+
+def _context(connection: Connection) -> MigrationContext:
+    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+
+
+def main() -> int:
+    """Run the command line of this module."""
+    parser = argparse.ArgumentParser(prog="python -m db.migrate", description=__doc__)
+    parser.add_argument("action", choices=["upgrade", "downgrade"])
+    parser.add_argument("revision", nargs="?", help="default: head for upgrade")
+    arguments = parser.parse_args()
+    if arguments.action == "downgrade" and arguments.revision is None:
+        parser.error("downgrade needs the revision to go back to")
+    try:
+        settings = load_settings()
+        if settings.database_url is None:
+            parser.error("set DATABASE_URL to postgresql://user:password@host:port/name")
+        url = settings.database_url.get_secret_value()
+        if arguments.action == "upgrade":
+            upgrade(url, arguments.revision or "head")
+        else:
+            downgrade(url, arguments.revision)
+    except HallDetectError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""A stored span table, read back: spans, chunks, and which chunk a span is named by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from db.models import SpanTable
+from halldetect.scoring.matrix import ChunkSpans
+from halldetect.spans import Span
+from halldetect.trail import ChunkTrail
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSpans:
+    """The spans of one document, as the encoder read them.
+
+    Parameters
+    ----------
+    spans : list of Span
+        In reading order.
+    chunks : list of ChunkTrail
+        By granularity and index, each with the numbers of its spans.
+    """
+
+    spans: list[Span]
+    chunks: list[ChunkTrail]
+
+    @classmethod
+    def of(cls, row: SpanTable) -> StoredSpans:
+        """Read a row."""
+        chunks = []
+        indices: dict[int, int] = {}
+        for granularity, (first, last) in zip(
+            row.chunk_granularity, pairwise(row.chunk_offsets), strict=True
+        ):
+            index = indices.get(granularity, 0)
+            indices[granularity] = index + 1
+            chunks.append(
+                ChunkTrail(granularity=granularity, index=index, spans=row.chunk_spans[first:last])
+            )
+        return cls([Span(*pair) for pair in zip(row.starts, row.ends, strict=True)], chunks)
+
+    def chunk_names(self) -> list[str]:
+        """Return for every span the finest chunk it belongs to, as ``m/index``."""
+        names = [""] * len(self.spans)
+        for chunk in self.chunks:
+            for span in chunk.spans:
+                names[span] = f"{chunk.granularity}/{chunk.index}"
+        return names
+
+
+def chunk_spans_of(row: SpanTable) -> ChunkSpans:
+    """Describe a row's chunks for scoring."""
+    return ChunkSpans(
+        granularity=np.array(row.chunk_granularity, dtype=np.int64),
+        offsets=np.array(row.chunk_offsets, dtype=np.int64),
+        indices=np.array(row.chunk_spans, dtype=np.int64),
+        n_spans=len(row.starts),
+    )

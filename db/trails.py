@@ -1,0 +1,277 @@
+"""From rows back to the trail of an audit, as the method itself writes it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+from sqlalchemy import select, tuple_
+from sqlalchemy.orm import Session, aliased
+
+from db.models import (
+    Audit,
+    Claim,
+    Document,
+    Extraction,
+    Model,
+    PolicyVersion,
+    Probability,
+    SpanTable,
+    Verification,
+)
+from db.policies import stored_policy
+from db.spans import StoredSpans
+from halldetect.spans import Span
+from halldetect.trail import (
+    AuditResult,
+    ClaimFlags,
+    ClaimTrail,
+    Counts,
+    DocumentTrail,
+    Evidence,
+    Matrix,
+    PolicyTrail,
+    Status,
+    TextSpan,
+)
+
+
+class StoredClaim(ClaimTrail):
+    """A claim of an audit of the service; reviews name it by its id."""
+
+    id: str
+
+
+class StoredAudit(AuditResult):
+    """The trail of an audit of the service: what the method found, and how it went.
+
+    Parameters
+    ----------
+    response, context : str, str or None
+        What was audited, and what had been asked.
+    batch_id : str or None
+        The batch it belongs to.
+    line : int or None
+        Physical line of the upload it came in, from 1.
+    priority, attempts : int
+        Its place in the line; how often a worker took it, over both stages.
+    submitted_at, extracted_at, finished_at : datetime or None
+        UTC.
+    """
+
+    # Narrower than the method's own; a trail is frozen, so that nothing else can get in.
+    claims: list[StoredClaim] = Field(default_factory=list)  # type: ignore[assignment]
+    response: str
+    context: str | None
+    batch_id: str | None
+    line: int | None
+    priority: int
+    attempts: int
+    submitted_at: datetime
+    extracted_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """All rows of one audit."""
+
+    audit: Audit
+    document: Document
+    policy: PolicyVersion
+    extraction: Extraction | None
+    extractor: Model | None
+    verification: Verification | None
+    nli: Model | None
+    span_table: SpanTable | None
+
+
+def load_trails(
+    session: Session, audit_ids: Sequence[int], *, with_matrix: bool
+) -> list[StoredAudit]:
+    """Read the trails of audits, in the order of the ids; ids that are no audit's are left out.
+
+    Parameters
+    ----------
+    with_matrix : bool
+        Whether to read the probabilities, which are most of a trail.
+    """
+    rows = _rows(session, audit_ids)
+    done = [i for i, found in rows.items() if found.audit.status is Status.COMPLETED]
+    claims = _claims(session, done)
+    probabilities = _probabilities(session, [rows[i].audit for i in done]) if with_matrix else {}
+    spans = {
+        found.span_table.id: StoredSpans.of(found.span_table)
+        for found in rows.values()
+        if found.span_table is not None
+    }
+    trails = []
+    for audit_id in audit_ids:
+        found = rows.get(audit_id)
+        if found is None:
+            continue
+        fields = _fields(found)
+        if found.span_table is not None and found.audit.status is Status.COMPLETED:
+            stored = spans[found.span_table.id]
+            fields |= _findings(found, claims[audit_id], stored)
+            if with_matrix:
+                fields["matrix"] = _matrix(stored, probabilities.get(audit_id, []))
+        trails.append(StoredAudit(**fields))
+    return trails
+
+
+def _rows(session: Session, audit_ids: Sequence[int]) -> dict[int, _Rows]:
+    extractor_model, nli_model = aliased(Model), aliased(Model)
+    statement = (
+        select(
+            Audit,
+            Document,
+            PolicyVersion,
+            Extraction,
+            extractor_model,
+            Verification,
+            nli_model,
+            SpanTable,
+        )
+        .join(Document, Document.id == Audit.document_id)
+        .join(PolicyVersion, PolicyVersion.id == Audit.policy_id)
+        .outerjoin(Extraction, Extraction.audit_id == Audit.id)
+        .outerjoin(extractor_model, extractor_model.id == Extraction.model_id)
+        .outerjoin(Verification, Verification.audit_id == Audit.id)
+        .outerjoin(nli_model, nli_model.id == Verification.model_id)
+        .outerjoin(SpanTable, SpanTable.id == Verification.span_table_id)
+        .where(Audit.id.in_(audit_ids))
+        .execution_options(populate_existing=True)
+    )
+    return {row[0].id: _Rows(*row) for row in session.execute(statement)}
+
+
+def _claims(session: Session, audit_ids: Sequence[int]) -> Mapping[int, list[Claim]]:
+    found: defaultdict[int, list[Claim]] = defaultdict(list)
+    statement = (
+        select(Claim).where(Claim.audit_id.in_(audit_ids)).order_by(Claim.audit_id, Claim.position)
+    )
+    for claim in session.scalars(statement):
+        found[claim.audit_id].append(claim)
+    return found
+
+
+def _probabilities(session: Session, audits: Iterable[Audit]) -> Mapping[int, list[Probability]]:
+    found: defaultdict[int, list[Probability]] = defaultdict(list)
+    keys = [(audit.month, audit.id) for audit in audits]
+    statement = (
+        select(Probability)
+        .where(
+            Probability.month.in_({month for month, _ in keys}),
+            tuple_(Probability.month, Probability.audit_id).in_(keys),
+        )
+        .order_by(Probability.audit_id, Probability.position)
+    )
+    for row in session.scalars(statement):
+        found[row.audit_id].append(row)
+    return found
+
+
+def _fields(found: _Rows) -> dict[str, Any]:
+    audit = found.audit
+    models: dict[str, dict[str, Any]] = {}
+    if found.extractor is not None:
+        models["extractor"] = found.extractor.provenance
+    if found.nli is not None:
+        models["nli"] = found.nli.provenance
+    fields: dict[str, Any] = {
+        "id": str(audit.id),
+        "custom_id": audit.custom_id,
+        "status": audit.status,
+        "outcome": audit.outcome,
+        "fedscore": audit.fedscore,
+        "label": audit.label,
+        "deciding_claim": audit.deciding_claim,
+        "error": audit.error,
+        "policy": PolicyTrail.of(stored_policy(found.policy).policy),
+        "extraction_mode": found.extraction.mode.value if found.extraction else None,
+        "models": models,
+        "metadata": audit.caller_metadata,
+        "response": audit.response,
+        "context": audit.context,
+        "batch_id": None if audit.batch_id is None else str(audit.batch_id),
+        "line": audit.line,
+        "priority": audit.priority,
+        "attempts": audit.attempts,
+        "submitted_at": audit.submitted_at,
+        "extracted_at": audit.extracted_at,
+        "finished_at": audit.finished_at,
+    }
+    if found.extraction is not None:
+        fields["rejected"] = found.extraction.rejected
+        fields["unaudited"] = found.extraction.unaudited
+        fields["generations"] = found.extraction.generations
+    return fields
+
+
+def _findings(found: _Rows, claims: Sequence[Claim], stored: StoredSpans) -> dict[str, Any]:
+    audit, verification, table = found.audit, found.verification, found.span_table
+    if verification is None or table is None or found.extraction is None:
+        raise RuntimeError(f"audit {audit.id} is completed and has no verification")
+    names = stored.chunk_names()
+    return {
+        "counts": Counts(
+            supported=audit.supported or 0,
+            contradicted=audit.contradicted or 0,
+            unsupported=audit.unsupported or 0,
+            rejected=len(found.extraction.rejected),
+            unaudited=len(found.extraction.unaudited),
+        ),
+        "claims": [_claim(claim, found.document.text, stored.spans, names) for claim in claims],
+        "document": DocumentTrail(
+            sha256=found.document.sha256.hex(),
+            characters=found.document.characters,
+            sentences=table.sentences,
+            unreadable_sentences=table.unreadable_sentences,
+            tokens=table.tokens,
+            unknown_tokens=table.unknown_tokens,
+            windowed_chunks=table.windowed_chunks,
+        ),
+        "warnings": verification.warnings,
+    }
+
+
+def _claim(row: Claim, source: str, spans: Sequence[Span], names: Sequence[str]) -> StoredClaim:
+    def evidence(probability: Any, number: Any) -> Evidence:
+        span = spans[number]
+        return Evidence(
+            probability=probability,
+            chunk=names[number],
+            span=TextSpan(start=span.start, end=span.end),
+            text=span.of(source),
+        )
+
+    fields: dict[str, Any] = {
+        "id": str(row.id),
+        "text": row.text,
+        "verified_text": row.verified_text,
+        "span": TextSpan(start=row.span_start, end=row.span_end),
+        "origin": row.origin,
+        "part": row.part,
+        "flags": ClaimFlags(name=row.has_name, number=row.has_number, date=row.has_date),
+        "verdict": row.verdict,
+        "score": row.score,
+        "entailment": evidence(row.entailment, row.entailment_span),
+        "contradiction": evidence(row.contradiction, row.contradiction_span),
+        "checked_spans": row.checked_spans,
+    }
+    return StoredClaim(**fields)
+
+
+def _matrix(stored: StoredSpans, rows: Sequence[Probability]) -> Matrix:
+    return Matrix(
+        spans=[TextSpan(start=span.start, end=span.end) for span in stored.spans],
+        chunks=stored.chunks,
+        entailment=[row.entailment for row in rows],
+        neutral=[row.neutral for row in rows],
+        contradiction=[row.contradiction for row in rows],
+    )

@@ -1,0 +1,142 @@
+"""Workers as they last reported: who lives, what it has loaded, what it has done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, func, literal, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from db.models import WorkerRow, WorkerState
+
+# Three missed reports: lost, stopped, or cut off.
+LIVE_SECONDS = 45
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCounters:
+    """What a worker has done since it started.
+
+    Parameters
+    ----------
+    audits : int
+        Audits it finished its stage of.
+    pairs, batches : int
+        Pairs and forward passes of the encoder.
+    tokens, padded_tokens, budget_tokens : int
+        Tokens of the pairs; the same with padding; and what the batches had room for.
+    output_tokens : int
+        Tokens that the extractor wrote.
+    busy_seconds : float
+        Time in the models.
+    """
+
+    audits: int = 0
+    pairs: int = 0
+    batches: int = 0
+    tokens: int = 0
+    padded_tokens: int = 0
+    budget_tokens: int = 0
+    output_tokens: int = 0
+    busy_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWorker:
+    """One worker process."""
+
+    name: str
+    queues: list[str]
+    pid: int
+    host: str
+    state: WorkerState
+    error: str | None
+    models: list[str]
+    started_at: datetime
+    seen_at: datetime
+    counters: WorkerCounters = field(default_factory=WorkerCounters)
+
+
+def register(session: Session, name: str, *, queues: Sequence[str], pid: int, host: str) -> None:
+    """Report a worker that starts; what an earlier process of that name said is replaced."""
+    values = {
+        "queues": list(queues),
+        "pid": pid,
+        "host": host,
+        "state": WorkerState.LOADING,
+        "error": None,
+        "models": [],
+        "counters": {},
+        "started_at": func.now(),
+        "seen_at": func.now(),
+    }
+    session.execute(
+        insert(WorkerRow)
+        .values(name=name, **values)
+        .on_conflict_do_update(index_elements=["name"], set_=values)
+    )
+
+
+def heartbeat(
+    session: Session,
+    name: str,
+    *,
+    state: WorkerState,
+    error: str | None,
+    models: Sequence[str],
+    counters: WorkerCounters,
+) -> bool:
+    """Report that a worker lives; return False when it must register (anew) first."""
+    reported = session.scalar(
+        update(WorkerRow)
+        .where(WorkerRow.name == name)
+        .values(
+            state=state,
+            error=error,
+            models=list(models),
+            counters=asdict(counters),
+            seen_at=func.now(),
+        )
+        .returning(WorkerRow.name)
+        .execution_options(synchronize_session=False)
+    )
+    return reported is not None
+
+
+def unregister(session: Session, name: str) -> None:
+    """Forget a worker that stops."""
+    session.execute(delete(WorkerRow).where(WorkerRow.name == name))
+
+
+def live_workers(session: Session, *, queue: str | None = None) -> list[LiveWorker]:
+    """Return the workers that reported lately, by name; those of one queue only, if named."""
+    statement = select(WorkerRow).where(WorkerRow.seen_at > _deadline()).order_by(WorkerRow.name)
+    if queue is not None:
+        statement = statement.where(literal(queue) == WorkerRow.queues.any_())
+    return [
+        LiveWorker(
+            name=row.name,
+            queues=row.queues,
+            pid=row.pid,
+            host=row.host,
+            state=row.state,
+            error=row.error,
+            models=row.models,
+            started_at=row.started_at,
+            seen_at=row.seen_at,
+            counters=WorkerCounters(**row.counters),  # type: ignore[arg-type]
+        )
+        for row in session.scalars(statement)
+    ]
+
+
+def forget_lost(session: Session) -> None:
+    """Delete the rows of workers that no longer report."""
+    session.execute(delete(WorkerRow).where(WorkerRow.seen_at <= _deadline()))
+
+
+def _deadline() -> object:
+    return func.now() - timedelta(seconds=LIVE_SECONDS)

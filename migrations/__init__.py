@@ -1,0 +1,1 @@
+"""Alembic revisions of the database, every one of them reversible."""

@@ -1,0 +1,80 @@
+"""Wake-ups: messages that tell the workers of a stage that something waits."""
+
+from __future__ import annotations
+
+from celery import Celery
+from kombu.exceptions import KombuError
+from redis.exceptions import RedisError
+
+from db.leases import Stage
+from halldetect.errors import HallDetectError
+from queues.names import Queue, queue_of, task_of
+
+
+class QueueUnavailable(HallDetectError):
+    """Redis cannot be reached; what waits stays in Postgres and is found by the sweeper."""
+
+
+class WakeUps:
+    """Sends wake-ups, and counts those that nobody has taken yet.
+
+    Parameters
+    ----------
+    app : Celery
+        From `queues.celery_app.make_app`.
+    """
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+
+    def send(
+        self,
+        stage: Stage,
+        *,
+        reason: str,
+        batch_id: int | None = None,
+        audit_id: int | None = None,
+    ) -> None:
+        """Wake one worker of a stage.
+
+        Parameters
+        ----------
+        stage : Stage
+            What is to be done.
+        reason : str
+            Why it is sent: ``submitted``, ``extracted``, ``successor``, ``more waits``, ``swept``.
+        batch_id, audit_id : int, optional
+            Whose work is at the head of the line, for whoever watches the queues.
+
+        Raises
+        ------
+        QueueUnavailable
+            When Redis does not take it.
+        """
+        ids = {"batch_id": batch_id, "audit_id": audit_id}
+        arguments = {name: value for name, value in ids.items() if value is not None}
+        try:
+            self._app.send_task(
+                task_of(stage).value,
+                kwargs={**arguments, "reason": reason},
+                queue=queue_of(stage).value,
+                # One try: the caller has stored the work, and the sweeper sends again.
+                retry=False,
+            )
+        except (KombuError, RedisError, OSError) as error:
+            raise QueueUnavailable(f"Redis did not take a wake-up: {error}") from error
+
+    def queued(self, queue: Queue) -> int:
+        """Return how many messages wait in a queue.
+
+        Raises
+        ------
+        QueueUnavailable
+            When Redis does not answer.
+        """
+        try:
+            with self._app.connection_for_read() as connection:
+                client = connection.default_channel.client
+                return int(client.llen(queue.value))
+        except (KombuError, RedisError, OSError) as error:
+            raise QueueUnavailable(f"Redis does not answer: {error}") from error

@@ -1,0 +1,96 @@
+"""Real servers for the tests: one Postgres and one Valkey a run, fresh databases a test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+import redis
+from sqlalchemy.engine import make_url
+
+from cli.stack.postgres import PostgresServer
+from cli.stack.valkey import ValkeyServer
+from db.engine import make_engine, session_factory
+from db.migrate import upgrade
+from db.policies import seed_builtin_policies
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory) -> Iterator[PostgresServer]:
+    server = PostgresServer(tmp_path_factory.mktemp("postgres"), durable=False)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def _template(postgres) -> str:
+    url = _new_database(postgres.url, "template_migrated")
+    upgrade(url)
+    engine = make_engine(url)
+    with session_factory(engine).begin() as session:
+        seed_builtin_policies(session)
+    engine.dispose()
+    return "template_migrated"
+
+
+@pytest.fixture
+def empty_database(postgres) -> Iterator[str]:
+    """The address of a database without any table of ours."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    yield _new_database(postgres.url, name)
+    _drop(postgres.url, name)
+
+
+@pytest.fixture
+def database(postgres, _template) -> Iterator[str]:
+    """The address of a fresh database, migrated, with the built-in policies."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    yield _new_database(postgres.url, name, template=_template)
+    _drop(postgres.url, name)
+
+
+@pytest.fixture
+def engine(database):
+    engine = make_engine(database)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def sessions(engine):
+    return session_factory(engine)
+
+
+@pytest.fixture(scope="session")
+def _valkey(tmp_path_factory) -> Iterator[ValkeyServer]:
+    server = ValkeyServer(tmp_path_factory.mktemp("valkey"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def redis_url(_valkey) -> Iterator[str]:
+    """The address of a Redis-protocol server with nothing in it."""
+    with redis.Redis.from_url(_valkey.url) as client:
+        client.flushall()
+    yield _valkey.url
+    with redis.Redis.from_url(_valkey.url) as client:
+        client.flushall()
+
+
+def _new_database(server_url: str, name: str, template: str = "template1") -> str:
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+    return make_url(server_url).set(database=name).render_as_string(hide_password=False)
+
+
+def _drop(server_url: str, name: str) -> None:
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

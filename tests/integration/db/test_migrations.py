@@ -1,0 +1,191 @@
+"""Migrations build what the models say, and go up and down with data in the tables."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+import db.judgement_models  # noqa: F401
+from db.base import Base
+from db.engine import make_engine, session_factory
+from db.migrate import VERSION_TABLE, current_revision, downgrade, head_revision, upgrade
+from db.policies import seed_builtin_policies
+
+CATALOGUE = """
+    SELECT 'column', c.oid::regclass::text, a.attname, format_type(a.atttypid, a.atttypmod),
+        a.attnotnull::text, coalesce(pg_get_expr(d.adbin, d.adrelid), '')
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+    LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+    WHERE c.relnamespace = 'halldetect'::regnamespace AND c.relkind IN ('r', 'p')
+    UNION ALL
+    SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid), '', ''
+    FROM pg_constraint WHERE connamespace = 'halldetect'::regnamespace
+    UNION ALL
+    SELECT 'index', tablename, indexname, indexdef, '', '' FROM pg_indexes
+    WHERE schemaname = 'halldetect'
+    UNION ALL
+    SELECT 'partitioning', partrelid::regclass::text, pg_get_partkeydef(partrelid), '', '', ''
+    FROM pg_partitioned_table
+    ORDER BY 1, 2, 3
+"""
+
+
+def catalogue(engine):
+    """List everything that the schema of the tables holds, as the server describes it."""
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(CATALOGUE))]
+
+
+REVISIONS = [
+    script.revision for script in ScriptDirectory("migrations").walk_revisions("base", "heads")
+][::-1]
+
+
+def test_migrations_build_what_the_models_say(empty_database):
+    upgrade(empty_database)
+    engine = make_engine(empty_database)
+    migrated = catalogue(engine)
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA IF EXISTS trail CASCADE"))
+        connection.execute(text("DROP SCHEMA halldetect CASCADE; CREATE SCHEMA halldetect"))
+        Base.metadata.create_all(connection)
+    assert catalogue(engine) == migrated
+    engine.dispose()
+
+
+def fill_every_table(database, service):
+    """Put rows into every table."""
+    service.submit("The mill opened in 1900. The mill is in Spain.", "Thanks!")
+    service.run()
+    service.submit("It waits.", batch=False)
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            """
+            INSERT INTO halldetect.workers (name, queues, pid, host, state)
+            VALUES ('w', '{nli}', 1, 'h', 'ready');
+            INSERT INTO halldetect.idempotency_keys (key, request_sha256, status, headers, body)
+            VALUES ('k', decode(repeat('00', 32), 'hex'), 202, '{}', '');
+            INSERT INTO halldetect.rescorings (policy_id, selection, total)
+            SELECT id, '{}', 1 FROM halldetect.policies LIMIT 1;
+            INSERT INTO halldetect.scorings (audit_id, policy_id, response_score, label,
+                claim_values, verdicts)
+            SELECT a.id, p.id, 0.5, 'hallucinated', '{0.1}', '{supported}'
+            FROM halldetect.audits a, halldetect.policies p;
+            INSERT INTO halldetect.reviews (claim_id, audit_id, claim_text, verdict, reviewer,
+                reviewer_verdict)
+            VALUES (1, 1, 'c', 'supported', 'me', 'supported');
+            """
+        )
+        for table in Base.metadata.sorted_tables:
+            count = connection.execute(f"SELECT count(*) FROM {table.fullname}").fetchone()[0]
+            assert count > 0, f"{table.fullname} is not covered by this test"
+
+
+def test_every_revision_goes_down_and_up_again_with_data(database, service):
+    fill_every_table(database, service)
+    engine = make_engine(database)
+    for revision in [*REVISIONS[-2::-1], "base"]:
+        downgrade(database, revision)
+        assert current_revision(engine) == (None if revision == "base" else revision)
+        upgrade(database, "+1")
+        downgrade(database, revision)
+    engine.dispose()
+    assert left_behind(database) == []
+    upgrade(database)
+    with session_factory(engine).begin() as session:
+        seed_builtin_policies(session)
+    fill_every_table(database, service)
+    downgrade(database, "base")
+    assert left_behind(database) == []
+    engine.dispose()
+
+
+def left_behind(database):
+    """List schemas, types, tables, views and functions that are not the server's own."""
+    with psycopg.connect(database) as connection:
+        return connection.execute(
+            """
+            SELECT 'schema', nspname FROM pg_namespace
+            WHERE nspname NOT LIKE 'pg\\_%%' AND nspname NOT IN ('public', 'information_schema')
+            UNION ALL
+            SELECT 'relation', relname FROM pg_class
+            WHERE relnamespace = 'public'::regnamespace AND relname NOT LIKE %s
+            UNION ALL
+            SELECT 'type', typname FROM pg_type
+            WHERE typnamespace = 'public'::regnamespace AND typname NOT LIKE %s
+            UNION ALL
+            SELECT 'function', proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+            """,
+            (f"%{VERSION_TABLE}%", f"%{VERSION_TABLE}%"),
+        ).fetchall()
+
+
+def test_an_old_database_is_told_from_a_current_one(empty_database):
+    engine = make_engine(empty_database)
+    assert current_revision(engine) is None
+    upgrade(empty_database, REVISIONS[0])
+    assert current_revision(engine) == REVISIONS[0]
+    upgrade(empty_database)
+    assert current_revision(engine) == head_revision() == REVISIONS[-1]
+    engine.dispose()
+
+
+def test_two_programs_may_migrate_at_once(empty_database):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(upgrade, empty_database) for _ in range(2)]:
+            done.result()
+
+
+@pytest.mark.parametrize(
+    ("statement", "constraint"),
+    [
+        ("UPDATE halldetect.audits SET status = 'failed'", "error_if_failed"),
+        ("UPDATE halldetect.audits SET status = 'completed'", "_if_done"),
+        ("UPDATE halldetect.audits SET status = 'running'", "ck_audits_status"),
+        ("UPDATE halldetect.audits SET lease_owner = 'w'", "lease_whole"),
+        ("UPDATE halldetect.audits SET fedscore = 0.5, label = 'faithful'", "score_if_scored"),
+        ("UPDATE halldetect.audits SET priority = 101", "priority_range"),
+        ("UPDATE halldetect.audits SET metadata = '[]'", "metadata_object"),
+        ("UPDATE halldetect.audits SET finished_at = now()", "finished_if_final"),
+        ("UPDATE halldetect.audits SET batch_id = NULL", "line_in_batch"),
+        ("UPDATE halldetect.audits SET supported = 1", "counts_if_done"),
+        ("UPDATE halldetect.batches SET total = 0", "ck_batches_not_empty"),
+        ("UPDATE halldetect.documents SET sha256 = '\\x00'", "sha256_length"),
+        ("DELETE FROM halldetect.documents", "fk_audits_document_id"),
+        ("DELETE FROM halldetect.policies", "never change"),
+        ("UPDATE halldetect.policies SET rules = '{}'", "never change"),
+    ],
+)
+def test_the_database_refuses_what_is_impossible(database, service, statement, constraint):
+    service.submit("It waits.")
+    with (
+        psycopg.connect(database) as connection,
+        pytest.raises(psycopg.errors.IntegrityError, match=constraint),
+    ):
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "'{1.1}', '{0}', '{0}'",
+        "'{0}', '{-0.1}', '{0}'",
+        "'{0}', '{0}', '{NaN}'",
+        "'{0}', '{}', '{0}'",
+    ],
+)
+def test_only_probabilities_are_stored_as_probabilities(database, service, row):
+    service.submit("The mill opened in 1900.")
+    service.run()
+    with (
+        psycopg.connect(database) as connection,
+        pytest.raises(psycopg.errors.CheckViolation, match="ck_probabilities"),
+    ):
+        connection.execute(
+            "INSERT INTO halldetect.probabilities"
+            f" SELECT month, id, 99, {row} FROM halldetect.audits"
+        )

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import tracemalloc
+import zlib
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api import uploads
+from api.problems import Problem
+from api.uploads import Spool
+from halldetect.record import jsonl_lines
+
+
+@contextmanager
+def spooled(*chunks, max_bytes=1 << 20, packed=False):
+    with Spool(max_bytes=max_bytes, packed=packed) as spool:
+        for chunk in chunks:
+            spool.write(chunk)
+        spool.finish()
+        yield spool
+
+
+def refusal(*chunks, **options):
+    with pytest.raises(Problem) as caught, spooled(*chunks, **options):
+        pass
+    return caught.value
+
+
+def content(spool):
+    return b"".join(spool.lines(1 << 20))
+
+
+def cut(data, size):
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+@given(st.binary(max_size=300), st.integers(1, 50))
+def test_what_was_written_is_read_back(data, size):
+    with spooled(*cut(data, size)) as spool:
+        assert content(spool) == data
+        assert spool.sha256 == hashlib.sha256(data).digest()
+
+
+@given(st.lists(st.binary(max_size=200), min_size=1, max_size=3), st.integers(1, 40))
+def test_gzip_is_unpacked_however_it_arrives(parts, size):
+    packed = b"".join(map(gzip.compress, parts))
+    with spooled(*cut(packed, size), packed=True) as spool:
+        assert content(spool) == b"".join(parts)
+        assert spool.sha256 == hashlib.sha256(b"".join(parts)).digest()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_limit_counts_unpacked_bytes_and_is_named(packed):
+    data = b"x" * 1000
+    sent = gzip.compress(data) if packed else data
+    with spooled(sent, max_bytes=1000, packed=packed) as spool:
+        assert content(spool) == data
+    problem = refusal(sent, max_bytes=999, packed=packed)
+    assert problem.status == 413
+    assert "more than 999 bytes" in problem.detail
+    assert "HALLDETECT_MAX_UPLOAD_BYTES" in problem.detail
+
+
+def test_a_small_body_that_unpacks_to_gigabytes_is_stopped_on_the_way():
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    piece = b"\0" * (1 << 20)
+    bomb = b"".join(packer.compress(piece) for _ in range(512)) + packer.flush()
+    tracemalloc.start()
+    problem = refusal(bomb, max_bytes=10_000_000, packed=True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert problem.status == 413
+    assert peak < 8 << 20
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (gzip.compress(b"x" * 1000)[:-1], "ends too early"),
+        (gzip.compress(b"x" * 1000)[:12], "ends too early"),
+        (gzip.compress(b"x") + b"\x1f", "ends too early"),
+        (b"plain text", "not valid gzip"),
+        (gzip.compress(b"x") + b"tail", "not valid gzip"),
+        (gzip.compress(b"x")[:-8] + bytes(8), "not valid gzip"),  # another checksum
+        (zlib.compress(b"x"), "not valid gzip"),
+    ],
+)
+def test_damaged_gzip_is_refused(data, message):
+    problem = refusal(data, packed=True)
+    assert problem.status == 400
+    assert message in problem.detail
+
+
+def test_a_line_beyond_the_longest_is_cut_and_the_next_one_is_whole():
+    long = b"x" * 5_000
+    with spooled(b"\xef\xbb\xbfab\r\n", long + b"\n", b"cd\n", long) as spool:
+        lines = list(jsonl_lines(spool.lines(10)))
+    assert [number for number, _ in lines] == [1, 2, 3, 4]
+    assert lines[0][1] == b"ab"
+    assert lines[2][1] == b"cd"
+    for _, line in (lines[1], lines[3]):
+        assert 10 < len(line) < 20
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b""])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_line_of_the_longest_length_is_whole(ending, mark):
+    with spooled(mark + b"x" * 10 + ending) as spool:
+        assert list(jsonl_lines(spool.lines(10))) == [(1, b"x" * 10)]
+
+
+def test_a_full_disk_is_told_as_such(monkeypatch):
+    class FullDisk:
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(uploads.tempfile, "SpooledTemporaryFile", lambda **_: FullDisk())
+    problem = refusal(b"x")
+    assert problem.status == 507
+    assert "no room" in problem.detail

@@ -1,0 +1,87 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from cli.client.batch_state import parse_batch_state
+from cli.client.batch_tables import FlaggedAudit, batch_table, flagged_table, progress_line
+from cli.client.errors import ServiceError
+from cli.client.throughput import Throughput
+
+
+@pytest.fixture
+def printed():
+    def render(item):
+        stream = io.StringIO()
+        Console(file=stream, width=100).print(item)
+        return stream.getvalue()
+
+    return render
+
+
+def rows(text):
+    cells = [line.strip("│").split("│") for line in text.splitlines() if line.startswith("│")]
+    return {name.strip(): value.strip() for name, value in cells}
+
+
+def test_the_line_tallies_what_there_is_and_nothing_else(batch):
+    moments = iter([0.0, 10.0])
+    throughput = Throughput(lambda: next(moments))
+    throughput.note(4)
+    throughput.note(6)
+    line = progress_line(parse_batch_state(batch()), throughput)
+    assert line.plain == (
+        "6 of 10 audits, 2 faithful, 2 hallucinated, 1 without claims, 1 failed; claims: "
+        "9 supported, 2 contradicted, 3 unsupported; 0.2 audits/s, about 0:00:20 left"
+    )
+    fresh = batch(
+        waiting=10, failed=0, hallucinated=0, faithful=0, no_checkable_claims=0, supported=0,
+        contradicted=0, unsupported=0,
+    )  # fmt: skip
+    assert progress_line(parse_batch_state(fresh), Throughput()).plain == "0 of 10 audits"
+
+
+def test_the_table_of_a_running_batch(batch, printed):
+    text = printed(batch_table(parse_batch_state(batch())))
+    assert text.startswith("batch 12: in progress, 60% done")
+    assert rows(text) == {
+        "audits": "10",
+        "hallucinated": "2",
+        "faithful": "2",
+        "no checkable claims": "1",
+        "failed": "1",
+        "waiting for extraction": "3",
+        "waiting for verification": "1",
+        "of these in work": "1",
+        "claims supported": "9",
+        "claims contradicted": "2",
+        "claims unsupported": "3",
+    }
+
+
+def test_the_table_of_a_finished_batch_has_its_time(batch, printed):
+    finished = batch(
+        status="cancelled", waiting=0, cancelled=4, finished_at="2026-03-01T20:00:20.5Z"
+    )
+    text = printed(batch_table(parse_batch_state(finished)))
+    assert text.startswith("batch 12: cancelled")
+    found = rows(text)
+    assert found["cancelled"] == "4"
+    assert found["time"] == "0:00:20"
+    assert found["rate"] == "0.5 audits/s"
+    assert not any(name.startswith("waiting") for name in found)
+
+
+def test_names_of_others_cannot_reach_the_terminal(printed):
+    flagged = [FlaggedAudit("77", 3, "a\x1b[2J[red]", 0.98765), FlaggedAudit("8", None, None, 0.5)]
+    text = printed(flagged_table(flagged))
+    assert "\x1b" not in text
+    assert "a\\x1b[2J[red]" in text
+    assert "0.9877" in text
+
+
+def test_a_document_of_something_else_is_refused(batch):
+    document = batch()
+    del document["waiting"]
+    with pytest.raises(ServiceError, match="waiting"):
+        parse_batch_state(document)

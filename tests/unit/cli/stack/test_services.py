@@ -1,0 +1,119 @@
+import os
+
+import pytest
+
+from cli.stack.home import Home
+from cli.stack.services import Services
+from halldetect.settings import load_settings
+
+
+class NobodyReported:
+    def worker_is_ready(self, pid):
+        return False
+
+
+@pytest.fixture
+def make_services(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("HALLDETECT_")]:
+        monkeypatch.delenv(name)
+
+    def make(extraction_workers=1, nli_workers=1, **settings):
+        return Services(
+            home=Home(tmp_path),
+            settings=load_settings(**settings),
+            api_port=8123,
+            flower_port=5556,
+            database_url="postgresql://halldetect:dbsecret@127.0.0.1:1/halldetect",
+            redis_url="redis://:redissecret@127.0.0.1:2/0",
+            flower_password="flowersecret",
+            extraction_workers=extraction_workers,
+            nli_workers=nli_workers,
+            observer=NobodyReported(),
+        )
+
+    return make
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """What would be started: name of the log to command and environment."""
+    commands = {}
+
+    def spawn(command, *, log, environment, folder):
+        commands[log.stem] = (list(command), environment)
+
+    monkeypatch.setattr("cli.stack.services.spawn", spawn)
+    return commands
+
+
+def launch_all(services):
+    for plan in [*services.first(), *services.later()]:
+        plan.launch()
+
+
+def test_every_queue_has_a_worker_and_the_rest_is_there(make_services, launched):
+    launch_all(make_services())
+    assert set(launched) == {"api", "extraction", "nli", "maintenance", "beat", "flower"}
+    for queue in ("extraction", "nli", "maintenance"):
+        command, _ = launched[queue]
+        assert f"--queues={queue}" in command
+        assert f"--hostname={queue}@%h" in command
+        assert {"--pool=threads", "--concurrency=1"} <= set(command)
+
+
+def test_more_workers_have_names_of_their_own(make_services, launched):
+    launch_all(make_services(extraction_workers=2, nli_workers=3))
+    assert {name for name in launched if name.startswith("nli")} == {"nli", "nli-2", "nli-3"}
+    assert {name for name in launched if name.startswith("extr")} == {"extraction", "extraction-2"}
+    assert "--queues=nli" in launched["nli-3"][0]
+    assert "--hostname=nli-3@%h" in launched["nli-3"][0]
+
+
+def test_no_password_is_in_an_argument_for_everybody_to_see(make_services, launched):
+    launch_all(make_services())
+    for command, _ in launched.values():
+        assert "secret" not in " ".join(command)
+
+
+def test_the_children_read_the_settings_that_were_chosen(make_services, launched, monkeypatch):
+    services = make_services(
+        extractor="sentences",
+        nli_labels={"entailment": "yes", "neutral": "maybe", "contradiction": "no"},
+        threads=2,
+        api_host="127.0.0.2",
+    )
+    launch_all(services)
+    _, environment = launched["nli"]
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    read = load_settings()
+    kept = services.settings.model_dump(exclude={"api_port", "database_url", "redis_url"})
+    assert read.model_dump(exclude={"api_port", "database_url", "redis_url"}) == kept
+    assert read.database_url.get_secret_value() == services.database_url
+    assert read.redis_url.get_secret_value() == services.redis_url
+    assert read.api_port == 8123
+
+
+def test_servers_named_by_our_own_variables_do_not_win_over_the_stacks(make_services, monkeypatch):
+    monkeypatch.setenv("HALLDETECT_DATABASE_URL", "postgresql://elsewhere/x")
+    monkeypatch.setenv("HALLDETECT_REDIS_URL", "redis://elsewhere")
+    environment = make_services().environment()
+    assert "HALLDETECT_DATABASE_URL" not in environment
+    assert "HALLDETECT_REDIS_URL" not in environment
+    assert environment["DATABASE_URL"].endswith("@127.0.0.1:1/halldetect")
+
+
+def test_a_model_file_is_found_from_the_folder_that_children_run_in(
+    make_services, monkeypatch, tmp_path
+):
+    (tmp_path / "mine.gguf").touch()
+    monkeypatch.chdir(tmp_path)
+    environment = make_services(extractor_model="mine.gguf", nli_model="owner/name").environment()
+    assert environment["HALLDETECT_EXTRACTOR_MODEL"] == str(tmp_path / "mine.gguf")
+    assert environment["HALLDETECT_NLI_MODEL"] == "owner/name"
+
+
+def test_idle_models_do_not_spin(make_services):
+    assert make_services().environment()["OMP_WAIT_POLICY"] == "PASSIVE"
