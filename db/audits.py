@@ -16,6 +16,7 @@ from halldetect.scoring.verdict import Label
 from halldetect.trail import Outcome, Status
 
 _STREAMED_AUDITS = 100
+_STREAMED_MATRICES = 10
 # Evidence is cut out of the sources: few long ones are read at a time.
 _STREAMED_CHARACTERS = 4_000_000
 
@@ -139,19 +140,20 @@ def stream_results(
     Memory is bounded by a page, however long the batch.
     """
     after = 0
-    while page := _page(session, batch_id, after):
+    most = _STREAMED_MATRICES if with_matrix else _STREAMED_AUDITS
+    while page := _page(session, batch_id, after, most):
         yield from load_trails(session, [row.id for row in page], with_matrix=with_matrix)
         after = page[-1].line
         session.expunge_all()
 
 
-def _page(session: Session, batch_id: int, after: int) -> list[Row[int, int, int]]:
+def _page(session: Session, batch_id: int, after: int, most: int) -> list[Row[int, int, int]]:
     rows = session.execute(
         select(Audit.id, func.coalesce(Audit.line, 0).label("line"), Document.characters)
         .join(Document, Document.id == Audit.document_id)
         .where(Audit.batch_id == batch_id, Audit.line > after)
         .order_by(Audit.line)
-        .limit(_STREAMED_AUDITS)
+        .limit(most)
     ).all()
     page: list[Row[int, int, int]] = []
     characters = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psycopg
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
@@ -12,6 +13,13 @@ from sqlalchemy.orm import Session, sessionmaker
 from halldetect.errors import HallDetectError, InputError
 
 _CONNECT_SECONDS = 5
+# COPY runs on the driver itself, whose errors SQLAlchemy does not wrap.
+_SERVER_LOST = (
+    OperationalError,
+    InterfaceError,
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+)
 
 
 class DatabaseUnavailable(HallDetectError):
@@ -70,6 +78,6 @@ def translated() -> Iterator[None]:
     """
     try:
         yield
-    except (OperationalError, InterfaceError) as error:
-        reason = str(error.orig).strip().split("\n")[0] or "connection lost"
+    except _SERVER_LOST as error:
+        reason = str(getattr(error, "orig", error)).strip().split("\n")[0] or "connection lost"
         raise DatabaseUnavailable(f"the database cannot be used: {reason}") from error

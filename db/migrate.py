@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Engine, text
 
 from db.engine import make_engine, translated
 from halldetect.errors import HallDetectError
@@ -46,7 +45,9 @@ def downgrade(url: str, revision: str) -> None:
 def current_revision(engine: Engine) -> str | None:
     """Return the revision that the database is at, None for none."""
     with translated(), engine.connect() as connection:
-        return _context(connection).get_current_revision()
+        if not connection.scalar(text("SELECT to_regclass(:name)"), {"name": VERSION_TABLE}):
+            return None
+        return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
 
 
 def head_revision() -> str:
@@ -75,10 +76,6 @@ def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", "migrations:")
     return config
-
-
-def _context(connection: Connection) -> MigrationContext:
-    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
 
 
 def main() -> int:

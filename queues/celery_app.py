@@ -15,6 +15,7 @@ _TASK_ROUTES = {
     Task.VERIFY.value: {"queue": Queue.NLI.value},
     Task.SWEEP.value: {"queue": Queue.MAINTENANCE.value},
     Task.CREATE_PARTITIONS.value: {"queue": Queue.MAINTENANCE.value},
+    Task.RESCORE.value: {"queue": Queue.MAINTENANCE.value},
 }
 # Well above the longest wake-up: a message that is still being worked on is never given out again.
 _VISIBILITY_SECONDS = 3600
@@ -62,6 +63,8 @@ def make_app(redis_url: str, name: str) -> Celery:
             "socket_connect_timeout": 5,
             "socket_keepalive": True,
             "health_check_interval": 15,
+            # Whoever sends a wake-up does not wait for a broker that is down.
+            "max_retries": 0,
         },
         timezone="UTC",
         enable_utc=True,

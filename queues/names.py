@@ -22,6 +22,7 @@ class Task(StrEnum):
     VERIFY = "halldetect.verify"
     SWEEP = "halldetect.sweep"
     CREATE_PARTITIONS = "halldetect.create_partitions"
+    RESCORE = "halldetect.rescore"
 
 
 def queue_of(stage: Stage) -> Queue:

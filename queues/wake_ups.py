@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from celery import Celery
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 from db.leases import Stage
 from halldetect.errors import HallDetectError
-from queues.names import Queue, queue_of, task_of
+from queues.names import Queue, Task, queue_of, task_of
 
 
 class QueueUnavailable(HallDetectError):
@@ -52,12 +54,32 @@ class WakeUps:
             When Redis does not take it.
         """
         ids = {"batch_id": batch_id, "audit_id": audit_id}
+        self._send(task_of(stage), queue_of(stage), ids, reason)
+
+    def send_rescoring(self, rescoring_id: int, *, reason: str) -> None:
+        """Wake a worker for one rescoring.
+
+        Parameters
+        ----------
+        rescoring_id : int
+            Which.
+        reason : str
+            Why it is sent: ``submitted``, ``successor``, ``swept``.
+
+        Raises
+        ------
+        QueueUnavailable
+            When Redis does not take it.
+        """
+        self._send(Task.RESCORE, Queue.MAINTENANCE, {"rescoring_id": rescoring_id}, reason)
+
+    def _send(self, task: Task, queue: Queue, ids: Mapping[str, int | None], reason: str) -> None:
         arguments = {name: value for name, value in ids.items() if value is not None}
         try:
             self._app.send_task(
-                task_of(stage).value,
+                task.value,
                 kwargs={**arguments, "reason": reason},
-                queue=queue_of(stage).value,
+                queue=queue.value,
                 # One try: the caller has stored the work, and the sweeper sends again.
                 retry=False,
             )

@@ -4,28 +4,20 @@ import json
 import re
 
 import pytest
+from pydantic import BaseModel
 from starlette.testclient import TestClient
 
-from api import examples, schemas
+from api import examples
 from api.app import create_app
-from api.problems import ProblemDocument
-from db.trails import StoredAudit
 from halldetect.record import parse_record
 from halldetect.settings import load_settings
 
-MODELS = {
-    "SubmittedAudit": schemas.SubmittedAudit,
-    "SubmittedBatch": schemas.SubmittedBatch,
-    "AuditPage": schemas.AuditPage,
-    "BatchPage": schemas.BatchPage,
-    "BatchView": schemas.BatchView,
-    "PolicyList": schemas.PolicyList,
-    "PolicyView": schemas.PolicyView,
-    "Health": schemas.Health,
-    "Readiness": schemas.Readiness,
-    "StoredAudit": StoredAudit,
-    "ProblemDocument": ProblemDocument,
-}
+
+def models_below(base):
+    for model in base.__subclasses__():
+        if model.__module__.split(".")[0] in ("api", "db", "halldetect"):
+            yield model.__name__, model
+        yield from models_below(model)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +44,7 @@ def contents(document):
 
 
 def test_every_address_is_described(document):
-    assert set(document["paths"]) == {
+    assert set(document["paths"]) >= {
         *("/v1/audits", "/v1/audits/{audit_id}"),
         *("/v1/batches", "/v1/batches/{batch_id}", "/v1/batches/{batch_id}/results"),
         *("/v1/batches/{batch_id}/cancel", "/v1/policies", "/v1/policies/{name}"),
@@ -67,9 +59,10 @@ def test_every_reference_leads_to_a_schema(document):
 
 
 def test_every_answer_has_an_example_that_is_one(document):
+    models = dict(models_below(BaseModel))
     checked = 0
     for place, media_type, content in contents(document):
-        model = MODELS[content["schema"]["$ref"].rsplit("/", 1)[1]]
+        model = models[content["schema"]["$ref"].rsplit("/", 1)[1]]
         example = content["example"]
         lines = example.splitlines() if isinstance(example, str) else [json.dumps(example)]
         for line in lines:

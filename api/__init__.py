@@ -1,0 +1,1 @@
+"""The HTTP interface: validate, store, wake a worker, read. No model runs here."""

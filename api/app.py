@@ -1,0 +1,74 @@
+"""The application. ``python -m api`` serves it; ``create_app`` is a factory for any ASGI server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+import anyio.to_thread
+from fastapi import APIRouter, Depends, FastAPI
+from starlette.middleware import Middleware
+
+from api import openapi
+from api.access_log import AccessLogMiddleware
+from api.body_limit import BodyLimit, BodyLimitMiddleware
+from api.dependencies import THREADS, Service, refuse_ambiguous_query
+from api.docs_page import add_docs_page
+from api.problems import add_problem_handlers
+from api.routes import audits, batches, health, policies, reviews, scorings
+from halldetect.settings import Settings, load_settings
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """Build the application.
+
+    Parameters
+    ----------
+    settings : Settings, optional
+        None reads the environment.
+
+    Raises
+    ------
+    InputError
+        When a setting cannot be used, or the address of a server is missing.
+    """
+    settings = settings or load_settings()
+    app = FastAPI(
+        title="HallDetect",
+        version=version("halldetect"),
+        description=openapi.DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+        middleware=_middleware(settings),
+    )
+    app.state.service = Service.of(settings)
+    add_problem_handlers(app)
+    v1 = APIRouter(prefix="/v1", dependencies=[Depends(refuse_ambiguous_query)])
+    for routes in (audits, batches, policies, reviews, scorings):
+        v1.include_router(routes.router)
+    app.include_router(v1)
+    app.include_router(health.router)
+    add_docs_page(app)
+    openapi.describe(app)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+    try:
+        yield
+    finally:
+        app.state.service.close()
+
+
+def _middleware(settings: Settings) -> list[Middleware]:
+    bodies = BodyLimit(settings.max_body_bytes, "HALLDETECT_MAX_BODY_BYTES")
+    uploads = BodyLimit(settings.max_upload_bytes, "HALLDETECT_MAX_UPLOAD_BYTES")
+    return [
+        Middleware(AccessLogMiddleware),
+        Middleware(BodyLimitMiddleware, default=bodies, by_path={"/v1/batches": uploads}),
+    ]

@@ -1,0 +1,265 @@
+"""The one place where errors become answers: RFC 9457 problem documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from db.engine import DatabaseUnavailable
+from db.idempotency import KeyInProgress, KeyReused
+from halldetect.errors import InputError, LimitError
+from halldetect.logs import get_logger
+
+_log = get_logger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+_TYPE_PREFIX = "urn:halldetect:problem:"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+# Where pydantic's own words speak of Python.
+_WORDING = {"extra_forbidden": "is no parameter here", "missing": "is missing"}
+_RETRY_DATABASE = {"Retry-After": "5"}
+_RETRY_KEY = {"Retry-After": "1"}
+
+
+class Kind(StrEnum):
+    """What a client can tell problems apart by; the last part of ``type``."""
+
+    INVALID_REQUEST = "invalid-request"
+    INVALID_CURSOR = "invalid-cursor"
+    BATCH_REFUSED = "batch-refused"
+    DAMAGED_UPLOAD = "damaged-upload"
+    TOO_LARGE = "too-large"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
+    NOT_FOUND = "not-found"
+    METHOD_NOT_ALLOWED = "method-not-allowed"
+    KEY_IN_PROGRESS = "idempotency-key-in-progress"
+    KEY_REUSED = "idempotency-key-reused"
+    UNAVAILABLE = "unavailable"
+    NOT_READY = "not-ready"
+    INTERNAL = "internal-error"
+
+
+_TITLES = {
+    Kind.INVALID_REQUEST: "The request cannot be used as it is",
+    Kind.INVALID_CURSOR: "The cursor belongs to no page of this list",
+    Kind.BATCH_REFUSED: "Nothing of the batch was stored",
+    Kind.DAMAGED_UPLOAD: "The upload is damaged",
+    Kind.TOO_LARGE: "A limit is exceeded",
+    Kind.UNSUPPORTED_MEDIA_TYPE: "The body is of a kind that is not read here",
+    Kind.NOT_FOUND: "There is no such thing",
+    Kind.METHOD_NOT_ALLOWED: "The address does not take this method",
+    Kind.KEY_IN_PROGRESS: "The first request with this Idempotency-Key is still running",
+    Kind.KEY_REUSED: "The Idempotency-Key belongs to another request",
+    Kind.UNAVAILABLE: "The service cannot answer now",
+    Kind.NOT_READY: "The service cannot do its work yet",
+    Kind.INTERNAL: "The service made a mistake",
+}
+
+
+class Problem(Exception):
+    """A problem document on its way to the client.
+
+    Parameters
+    ----------
+    status : int
+        The answer's status code.
+    kind : Kind
+        Becomes ``type`` and ``title``.
+    detail : str
+        What is wrong with this request, where, and what to do.
+    headers : Mapping
+        More headers of the answer.
+    members : Mapping
+        More members of the document, as JSON values.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        kind: Kind,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        members: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.kind = kind
+        self.detail = detail
+        self.headers = headers
+        self.members = members or {}
+
+    def response(self) -> Response:
+        """Return the answer."""
+        document = problem_document(self.status, self.kind, self.detail, self.members)
+        # A name from the request may hold half a surrogate pair, which no UTF-8 can.
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+        return Response(
+            text.encode("utf-8", errors="replace"),
+            self.status,
+            self.headers,
+            media_type=MEDIA_TYPE,
+        )
+
+
+def problem_document(
+    status: int, kind: Kind, detail: str, members: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the members of a problem document in their order."""
+    return {
+        "type": _TYPE_PREFIX + kind,
+        "title": _TITLES[kind],
+        "status": status,
+        "detail": detail,
+        **members,
+    }
+
+
+class FieldError(BaseModel):
+    """What is wrong with one value of a request."""
+
+    place: str = Field(description="`query`, `path`, `header` or `body`.")
+    field: str
+    message: str
+
+
+class LineError(BaseModel):
+    """What is wrong with one line of an upload."""
+
+    line: int = Field(description="Physical line from 1, blank lines counted.")
+    column: int | None = Field(default=None, description="Where its JSON ends to be JSON.")
+    message: str
+
+
+class ProblemDocument(BaseModel):
+    """Why a request was not answered, after RFC 9457."""
+
+    type: str = Field(description="Tells kinds of problems apart; it is a name, not an address.")
+    title: str = Field(description="The kind of problem in words.")
+    status: int
+    detail: str = Field(description="What is wrong with this request and what to do.")
+    errors: list[FieldError | LineError] | None = Field(
+        default=None, description="The single faults, where there may be several."
+    )
+    total_errors: int | None = Field(
+        default=None, description="How many faulty lines there are, listed or not."
+    )
+    missing: list[str] | None = Field(
+        default=None, description="What is not ready: `database`, `schema`, `broker`."
+    )
+
+
+def not_found(what: str) -> Problem:
+    """Return the problem of a thing that is not there."""
+    return Problem(404, Kind.NOT_FOUND, f"there is no {what}")
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Let every error that leaves a route of `app` become a problem document."""
+    app.add_exception_handler(Problem, _as_it_is)
+    app.add_exception_handler(RequestValidationError, _invalid_parameters)
+    app.add_exception_handler(HTTPException, _of_the_router)
+    app.add_exception_handler(LimitError, _too_large)
+    app.add_exception_handler(InputError, _invalid)
+    app.add_exception_handler(DatabaseUnavailable, _unavailable)
+    app.add_exception_handler(KeyInProgress, _in_progress)
+    app.add_exception_handler(KeyReused, _reused)
+    app.add_exception_handler(Exception, _internal)
+
+
+async def _as_it_is(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _invalid_parameters(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    faults = _field_errors(error.errors())
+    detail = "; ".join(f"{fault.place} {fault.field}: {fault.message}" for fault in faults)
+    members = {"errors": [fault.model_dump() for fault in faults]}
+    return Problem(422, Kind.INVALID_REQUEST, detail, members=members).response()
+
+
+def _field_errors(errors: Sequence[Any]) -> list[FieldError]:
+    # The rejected value stays out: it may be large, secret, or no JSON (NaN).
+    return [
+        FieldError(
+            place=str(error["loc"][0]),
+            field=".".join(str(part) for part in error["loc"][1:]),
+            message=_WORDING.get(error["type"], error["msg"].removeprefix("Value error, ")),
+        )
+        for error in errors
+    ]
+
+
+async def _of_the_router(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return Problem(
+            404, Kind.NOT_FOUND, "nothing is found at this address; /docs lists what there is"
+        ).response()
+    if error.status_code == 405:
+        allowed = ", ".join(_methods_of(request))
+        return Problem(
+            405,
+            Kind.METHOD_NOT_ALLOWED,
+            f"this address takes {allowed}",
+            headers={"Allow": allowed},
+        ).response()
+    return Problem(
+        error.status_code, Kind.INVALID_REQUEST, error.detail, headers=error.headers
+    ).response()
+
+
+def _methods_of(request: Request) -> list[str]:
+    # The router's own header names the first route of the path alone.
+    return [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.router.routes
+        )
+    ]
+
+
+async def _too_large(_: Request, error: Exception) -> Response:
+    return Problem(413, Kind.TOO_LARGE, str(error)).response()
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    return Problem(422, Kind.INVALID_REQUEST, str(error)).response()
+
+
+async def _unavailable(_: Request, error: Exception) -> Response:
+    # The reason names hosts and users: it is for the log.
+    _log.warning("a request found no database", error=str(error))
+    return Problem(
+        503,
+        Kind.UNAVAILABLE,
+        "the database cannot be reached now; nothing was stored, try again soon",
+        headers=_RETRY_DATABASE,
+    ).response()
+
+
+async def _in_progress(_: Request, error: Exception) -> Response:
+    return Problem(409, Kind.KEY_IN_PROGRESS, str(error), headers=_RETRY_KEY).response()
+
+
+async def _reused(_: Request, error: Exception) -> Response:
+    return Problem(422, Kind.KEY_REUSED, str(error)).response()
+
+
+async def _internal(_: Request, _error: Exception) -> Response:
+    # What went wrong is in the server's log; it is nobody else's business.
+    return Problem(
+        500, Kind.INTERNAL, "an unforeseen error; the log of the API says which"
+    ).response()
