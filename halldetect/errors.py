@@ -25,3 +25,7 @@ class ModelError(HallDetectError):
 
 class VerificationError(HallDetectError):
     """The NLI model gave something that is no probability; the message names the pair."""
+
+
+class UnavailableError(HallDetectError):
+    """A server that is needed cannot be reached or does not run; the message says which."""

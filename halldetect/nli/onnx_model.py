@@ -146,6 +146,9 @@ class OnnxNliModel:
 def _open_session(path: Path, threads: int | None) -> onnxruntime.InferenceSession:
     onnxruntime.disable_telemetry_events()  # it may have been imported before this module
     options = onnxruntime.SessionOptions()
+    # Threads that spin while they wait for work take the cores from whatever shares them (the
+    # extraction worker). Without, two threads did a fifth more tokens per second of CPU.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4  # errors reach the caller as exceptions, not on stderr
     if threads is not None:
         options.intra_op_num_threads = threads

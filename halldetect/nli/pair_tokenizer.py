@@ -54,6 +54,15 @@ class PaddedBatch:
     attention_mask: NDArray[np.int64]
     token_type_ids: NDArray[np.int64]
 
+    def halves(self) -> tuple[PaddedBatch, PaddedBatch]:
+        """Return the first and the second half of the pairs."""
+        middle = len(self.input_ids) // 2
+        parts = [
+            (array[:middle], array[middle:])
+            for array in (self.input_ids, self.attention_mask, self.token_type_ids)
+        ]
+        return PaddedBatch(*(part[0] for part in parts)), PaddedBatch(*(part[1] for part in parts))
+
 
 @dataclass(frozen=True, slots=True)
 class _Template:

@@ -161,6 +161,11 @@ class TorchNliModel:
         -------
         float32 array (n_pairs, 3)
             Entailment, neutral, contradiction.
+
+        Raises
+        ------
+        ModelError
+            When not even one pair fits the memory of the device.
         """
         logits = self._forward(self._network, batch)
         if self.provenance.dtype != "float32" and not np.isfinite(logits).all():
@@ -174,6 +179,29 @@ class TorchNliModel:
         return logits
 
     def _forward(self, network: PreTrainedModel, batch: PaddedBatch) -> NDArray[np.float32]:
+        """Run a network over a batch, in smaller ones if the device's memory is too small."""
+        try:
+            return self._forward_at_once(network, batch)
+        except torch.OutOfMemoryError as error:
+            pairs, tokens = batch.input_ids.shape
+            if pairs == 1:
+                raise ModelError(
+                    f"{self.provenance.name}: one pair of {tokens} tokens does not fit the memory "
+                    f"of {self.provenance.device}: free some, or use another device"
+                ) from error
+        # Outside the handler, whose traceback holds on to the tensors.
+        torch.cuda.empty_cache()
+        _log.warning(
+            "%s: %d pairs of %d tokens do not fit the memory of %s; they run in halves: "
+            "set a smaller HALLDETECT_TOKEN_BUDGET",
+            self.provenance.name,
+            pairs,
+            tokens,
+            self.provenance.device,
+        )
+        return np.concatenate([self._forward(network, half) for half in batch.halves()])
+
+    def _forward_at_once(self, network: PreTrainedModel, batch: PaddedBatch) -> NDArray[np.float32]:
         arrays = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
         if self._takes_types:
             arrays["token_type_ids"] = batch.token_type_ids
