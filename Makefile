@@ -11,8 +11,9 @@ LOCK := requirements.lock
 
 install: .venv/torch .venv/llama  ## everything, into .venv
 
-demo: .venv/base  ## audit three shipped answers, first without and then with the language model
+demo: .venv/base  ## the service at work on shipped answers, first without a language model
 	$(BIN)/halldetect demo --extractor sentences
+	@echo "Now the same with a language model that takes the answers apart into claims."
 	@$(MAKE) --no-print-directory .venv/llama
 	$(BIN)/halldetect demo --extractor llama
 

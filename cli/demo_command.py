@@ -1,194 +1,106 @@
-"""`halldetect demo`: three answers whose faults are known, audited before your eyes."""
+"""`halldetect demo`: the service at work on answers whose faults are known."""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.rule import Rule
-from rich.text import Text
-
-from cli.audit_command import show_progress
-from cli.consoles import results_console
-from cli.progress_display import progress_display
-from cli.render import LABEL_STYLES, VERDICT_STYLES, print_result
-from halldetect.scoring.verdict import Label, Verdict
+from cli.client.batch_state import parse_batch_state, parse_submitted_batch
+from cli.client.following import follow
+from cli.client.service import Service
+from cli.client.submission import send_batch
+from cli.client.upload import open_upload
+from cli.consoles import results_console, tell
+from cli.demo_pairs import PAIRS_FILE, findings, load_pairs
+from cli.demo_report import print_demo, where_to_look
+from cli.demo_stack import DemoStack, demo_home, demo_stack
+from cli.result_json import trail_json
+from cli.stack.tables import addresses
+from db.trails import StoredAudit
+from halldetect.errors import HallDetectError
 from halldetect.settings import ExtractorBackend, load_settings
 
-if TYPE_CHECKING:
-    from halldetect.trail import AuditResult
+_EXIT_DONE, _EXIT_FAILED = 0, 2
 
 
-_FOLDER = Path(__file__).resolve().parent / "demo"
+def run_demo(extractor: ExtractorBackend, *, keep: bool, as_json: bool) -> int:
+    """Start the service, submit the shipped pairs, and say whether the planted faults were found.
 
-
-@dataclass(frozen=True, slots=True)
-class DemoCase:
-    """One pair of texts and what is known about it.
-
-    Parameters
-    ----------
-    name, title, story : str
-        What to call it and what is planted in it.
-    source, response : str
-        The texts.
-    planted : str or None
-        The words of the response that the source does not bear out; None when all of it is true.
-    expected : Verdict
-        On the planted words or, where there are none, on every claim.
-    """
-
-    name: str
-    title: str
-    story: str
-    source: str
-    response: str
-    planted: str | None
-    expected: Verdict
-
-    @property
-    def expected_label(self) -> Label:
-        """The label a right audit gives."""
-        return Label.FAITHFUL if self.planted is None else Label.HALLUCINATED
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What an audit said about a case.
-
-    Parameters
-    ----------
-    label : Label or None
-        On the response.
-    verdicts : tuple of Verdict
-        On the planted claims or, where nothing is planted, on all claims.
-    """
-
-    label: Label | None
-    verdicts: tuple[Verdict, ...]
-
-    def agrees_with(self, case: DemoCase) -> bool:
-        """Tell whether label and verdicts are those that the case was written for."""
-        if self.label is not case.expected_label or not self.verdicts:
-            return False
-        if case.planted is None:
-            return all(verdict is case.expected for verdict in self.verdicts)
-        return case.expected in self.verdicts
-
-
-def load_cases() -> list[DemoCase]:
-    """Read the cases that come with the program."""
-    entries = json.loads((_FOLDER / "demo.json").read_text(encoding="utf-8"))
-    return [
-        DemoCase(
-            name=entry["name"],
-            title=entry["title"],
-            story=entry["story"],
-            source=(_FOLDER / f"{entry['name']}.source.txt").read_text(encoding="utf-8"),
-            response=(_FOLDER / f"{entry['name']}.response.txt").read_text(encoding="utf-8"),
-            planted=entry["planted"],
-            expected=Verdict(entry["expected"]),
-        )
-        for entry in entries
-    ]
-
-
-def finding_of(case: DemoCase, result: AuditResult) -> Finding:
-    """Pick out of a trail what answers the question of a case."""
-    claims = result.claims
-    if case.planted is not None:
-        start = case.response.index(case.planted)
-        end = start + len(case.planted)
-        claims = [claim for claim in claims if claim.span.start < end and start < claim.span.end]
-    return Finding(result.label, tuple(claim.verdict for claim in claims))
-
-
-def run_demo(extractor: ExtractorBackend, *, as_json: bool, verbose: bool) -> int:
-    """Audit the three cases and say whether the planted faults were found.
+    The service has a home folder of its own, so that the demo leaves the user's alone.
 
     Parameters
     ----------
     extractor : ExtractorBackend
         Who proposes claims.
+    keep : bool
+        Leave the service running, until Ctrl-C, for a look around.
     as_json : bool
-        Print the trails, one a line.
-    verbose : bool
-        Leave nothing out of the tables.
+        Print the trails, one a line, and nothing else.
 
     Returns
     -------
     int
-        0, whatever was found.
+        2 if an audit failed, else 0, whatever was found.
 
     Raises
     ------
+    StackError, ServiceError
+        The service cannot be started or fails.
     ModelError
-        When a model is missing or broken.
+        A model is missing or broken.
     """
-    from halldetect.model_loading import load_auditor
-    from halldetect.record import make_record
-
-    settings = load_settings(extractor=extractor)
-    cases = load_cases()
-    records = [
-        make_record(custom_id=case.name, source=case.source, response=case.response)
-        for case in cases
-    ]
-    with progress_display() as display:
-        display.show("loading the models", None)
-        auditor = load_auditor(settings, lambda progress: show_progress(display, progress))
-        display.show("extracting claims", None)
-        results = list(auditor.audit_many(records))
-    if as_json:
-        _print_lines(results)
-    else:
-        _print(results_console(), cases, results, verbose=verbose)
-    return 0
+    home = demo_home(load_settings())
+    with demo_stack(home, extractor) as stack:
+        for label, address in addresses(stack.running):
+            tell(f"{label}: {address}")
+        document, results = _audit(stack.running.api_url, home)
+        state = parse_batch_state(document)
+        _tell_other_extractor(extractor, results)
+        if as_json:
+            sys.stdout.writelines(trail_json(result) + "\n" for result in results)
+        else:
+            console = results_console()
+            print_demo(console, state, findings(load_pairs(), results))
+            where_to_look(console, stack.running, state.id, keeps=keep or not stack.is_ours)
+        sys.stdout.flush()
+        if keep:
+            _keep(stack)
+    return _EXIT_FAILED if state.failed else _EXIT_DONE
 
 
-def _print_lines(results: list[AuditResult]) -> None:
-    from cli.result_json import trail_json
-
-    for result in results:
-        sys.stdout.write(trail_json(result) + "\n")
-
-
-def _print(
-    console: Console, cases: list[DemoCase], results: list[AuditResult], *, verbose: bool
-) -> None:
-    for case, result in zip(cases, results, strict=True):
-        console.print(Rule(Text(case.title)))
-        console.print(Text(case.story, style="italic"))
-        print_result(console, result, verbose=verbose)
-        console.print()
-    console.print(Rule(Text("expected and found")))
-    for case, result in zip(cases, results, strict=True):
-        console.print(_summary(case, finding_of(case, result)))
+def _audit(api_url: str, home: Path) -> tuple[dict[str, object], Sequence[StoredAudit]]:
+    """Submit the pairs, follow them to the end, and return the batch and its results."""
+    with Service(api_url) as service, open_upload(str(PAIRS_FILE)) as upload:
+        batch = parse_submitted_batch(send_batch(service, upload, policy=None, priority=None))
+        tell(f"batch {batch.id}: {batch.total} answers submitted")
+        try:
+            document = follow(service, int(batch.id))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted; what is done stays in {home}") from None
+        with service.results(int(batch.id), with_matrix=False) as pieces:
+            lines = b"".join(pieces).splitlines()
+    if len(lines) != batch.total:
+        raise HallDetectError(f"of {batch.total} results only {len(lines)} came")
+    return document, [StoredAudit.model_validate(json.loads(line)) for line in lines]
 
 
-def _summary(case: DemoCase, finding: Finding) -> Text:
-    what = "every claim" if case.planted is None else "the planted claim"
-    is_right = finding.agrees_with(case)
-    text = Text.assemble(
-        (f"{case.name}: ", "bold"),
-        "expected ",
-        (case.expected_label.value, LABEL_STYLES[case.expected_label]),
-        f", {what} ",
-        (case.expected.value, VERDICT_STYLES[case.expected]),
-        "; found ",
-    )
-    if finding.label is None:
-        text.append("no checkable claims")
-    else:
-        text.append(finding.label.value, LABEL_STYLES[finding.label])
-    for verdict in VERDICT_STYLES:
-        count = finding.verdicts.count(verdict)
-        if count:
-            text.append(f", {count} ")
-            text.append(verdict.value, VERDICT_STYLES[verdict])
-    text.append(" – right" if is_right else " – WRONG", "bold green" if is_right else "bold red")
-    return text
+def _tell_other_extractor(wanted: ExtractorBackend, results: Sequence[StoredAudit]) -> None:
+    """Say so if the demo that runs already has another extractor than the one asked for."""
+    used = {result.models["extractor"]["backend"] for result in results if result.models}
+    if used and used != {wanted.value}:
+        tell(
+            f"the demo that runs already extracts by {', '.join(sorted(used))}, not by "
+            f"{wanted.value}: stop it first to have the other"
+        )
+
+
+def _keep(stack: DemoStack) -> None:
+    if not stack.is_ours:
+        return
+    tell("the service goes on until Ctrl-C")
+    try:
+        stack.wait()
+    except KeyboardInterrupt:
+        tell("stopping the service; its data stays")

@@ -31,12 +31,13 @@ def test_the_line_tallies_what_there_is_and_nothing_else(batch):
     throughput.note(6)
     line = progress_line(parse_batch_state(batch()), throughput)
     assert line.plain == (
-        "6 of 10 audits, 2 faithful, 2 hallucinated, 1 without claims, 1 failed; claims: "
-        "9 supported, 2 contradicted, 3 unsupported; 0.2 audits/s, about 0:00:20 left"
+        "6 of 10 audits, 2 faithful, 2 hallucinated, 1 without claims, 1 failed, claims of 7 "
+        "known; claims: 9 supported, 2 contradicted, 3 unsupported; 0.2 audits/s, "
+        "about 0:00:20 left"
     )
     fresh = batch(
-        waiting=10, failed=0, hallucinated=0, faithful=0, no_checkable_claims=0, supported=0,
-        contradicted=0, unsupported=0,
+        waiting=10, extracted=0, failed=0, hallucinated=0, faithful=0, no_checkable_claims=0,
+        supported=0, contradicted=0, unsupported=0,
     )  # fmt: skip
     assert progress_line(parse_batch_state(fresh), Throughput()).plain == "0 of 10 audits"
 

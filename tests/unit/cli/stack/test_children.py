@@ -88,6 +88,16 @@ def test_a_child_that_ran_well_for_a_minute_has_a_short_pause_again(make_child, 
         child.check()
 
 
+def test_what_comes_before_a_start_comes_before_each(make_child, until, clock):
+    said = iter(["another port", None])
+    child = make_child("exit 1", is_ready=lambda _: False, before_launch=lambda: next(said))
+    assert child.start() == "another port"
+    until(child, ChildState.RESTARTING)
+    clock.now += 1
+    assert child.check() is None
+    assert next(said, "asked twice") == "asked twice"
+
+
 def test_a_program_that_is_not_there_is_tried_again(make_child, until, clock):
     child = make_child("exec sleep 60")
     launch = child.plan.launch

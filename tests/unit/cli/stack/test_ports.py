@@ -2,7 +2,8 @@ import socket
 
 import pytest
 
-from cli.stack.addresses import Ports, choose_ports, flower_url, url_to_reach
+from cli.stack.addresses import Addresses
+from cli.stack.errors import StackError
 from cli.stack.ports import free_port, is_free, port_or_another
 from halldetect.settings import load_settings
 
@@ -36,37 +37,45 @@ def test_a_port_promised_to_somebody_else_is_not_chosen():
     assert port_or_another(port, except_for=[port]) != port
 
 
-def test_every_part_gets_a_port_of_its_own_and_a_changed_one_is_said(taken, monkeypatch):
-    settings = load_settings(api_port=taken, flower_port=taken)
-    ports, messages = choose_ports(settings)
-    assert len({ports.postgres, ports.valkey, ports.api, ports.flower}) == 4
-    assert taken not in (ports.api, ports.flower)
-    assert f"port {taken} is taken: api listens on {ports.api}" in messages
-    assert f"port {taken} is taken: flower listens on {ports.flower}" in messages
+def test_a_host_that_is_not_ours_is_an_error_that_says_what_to_set():
+    with pytest.raises(StackError, match=r"192\.0\.2\.1 .*HALLDETECT_API_HOST"):
+        port_or_another(8000, "192.0.2.1")
 
 
-def test_servers_of_your_own_need_no_port_of_ours(monkeypatch):
-    monkeypatch.setattr("cli.stack.ports.is_free", lambda *_: False)
-    monkeypatch.setattr("cli.stack.addresses.port_or_another", lambda port, *_, **__: port + 1)
-    settings = load_settings(database_url="postgresql://there/a", redis_url="redis://there")
-    ports, messages = choose_ports(settings)
-    assert ports == Ports(ports.postgres, ports.valkey, 8001, 5556)
-    assert not any("postgres" in message or "valkey" in message for message in messages)
+def test_every_part_gets_a_port_of_its_own_and_a_changed_one_is_said(taken):
+    addresses = Addresses(load_settings(api_port=taken, flower_port=taken), "secret")
+    said = [addresses.settle(part) for part in ("api", "flower")]
+    ports = addresses.ports
+    assert len(set(ports.values())) == 4
+    assert taken not in (ports["api"], ports["flower"])
+    assert said == [
+        f"port {taken} is taken: {part} listens on {ports[part]}" for part in ("api", "flower")
+    ]
+    assert addresses.api_url == f"http://127.0.0.1:{ports['api']}"
+
+
+def test_a_port_that_is_still_free_stays():
+    port = free_port()
+    addresses = Addresses(load_settings(api_port=port), "secret")
+    assert addresses.settle("api") is None
+    assert addresses.settle("api") is None
+    assert addresses.ports["api"] == port
 
 
 @pytest.mark.parametrize(
     ("host", "url"),
     [
-        ("127.0.0.1", "http://127.0.0.1:80"),
-        ("0.0.0.0", "http://127.0.0.1:80"),
-        ("::", "http://127.0.0.1:80"),
-        ("::1", "http://[::1]:80"),
-        ("box.example", "http://box.example:80"),
+        ("127.0.0.1", "http://127.0.0.1:8123"),
+        ("0.0.0.0", "http://127.0.0.1:8123"),
+        ("::", "http://127.0.0.1:8123"),
+        ("::1", "http://[::1]:8123"),
+        ("box.example", "http://box.example:8123"),
     ],
 )
-def test_the_address_can_be_reached_whatever_the_server_listens_on(host, url):
-    assert url_to_reach(host, 80) == url
+def test_the_api_can_be_reached_whatever_it_listens_on(host, url):
+    assert Addresses(load_settings(api_host=host, api_port=8123), "secret").api_url == url
 
 
 def test_flowers_address_lets_a_browser_in():
-    assert flower_url(5555, "secret") == "http://halldetect:secret@127.0.0.1:5555"
+    addresses = Addresses(load_settings(flower_port=5556), "secret")
+    assert addresses.flower_url == "http://halldetect:secret@127.0.0.1:5556"

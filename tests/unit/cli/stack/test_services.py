@@ -1,7 +1,10 @@
 import os
+import socket
+import subprocess
 
 import pytest
 
+from cli.stack.addresses import Addresses
 from cli.stack.home import Home
 from cli.stack.services import Services
 from halldetect.settings import load_settings
@@ -18,14 +21,13 @@ def make_services(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
 
     def make(extraction_workers=1, nli_workers=1, **settings):
+        chosen = load_settings(**settings)
         return Services(
             home=Home(tmp_path),
-            settings=load_settings(**settings),
-            api_port=8123,
-            flower_port=5556,
+            settings=chosen,
+            addresses=Addresses(chosen, "flowersecret"),
             database_url="postgresql://halldetect:dbsecret@127.0.0.1:1/halldetect",
             redis_url="redis://:redissecret@127.0.0.1:2/0",
-            flower_password="flowersecret",
             extraction_workers=extraction_workers,
             nli_workers=nli_workers,
             observer=NobodyReported(),
@@ -48,6 +50,7 @@ def launched(monkeypatch):
 
 def launch_all(services):
     for plan in [*services.first(), *services.later()]:
+        plan.before_launch()
         plan.launch()
 
 
@@ -93,7 +96,7 @@ def test_the_children_read_the_settings_that_were_chosen(make_services, launched
     assert read.model_dump(exclude={"api_port", "database_url", "redis_url"}) == kept
     assert read.database_url.get_secret_value() == services.database_url
     assert read.redis_url.get_secret_value() == services.redis_url
-    assert read.api_port == 8123
+    assert read.api_port == services.addresses.ports["api"]
 
 
 def test_servers_named_by_our_own_variables_do_not_win_over_the_stacks(make_services, monkeypatch):
@@ -117,3 +120,31 @@ def test_a_model_file_is_found_from_the_folder_that_children_run_in(
 
 def test_idle_models_do_not_spin(make_services):
     assert make_services().environment()["OMP_WAIT_POLICY"] == "PASSIVE"
+
+
+@pytest.fixture
+def stranger():
+    """A server of somebody else, on a port that we wanted."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_a_port_taken_meanwhile_is_replaced_at_the_next_start(make_services, launched, stranger):
+    services = make_services(flower_port=stranger)
+    [flower] = [plan for plan in services.later() if plan.name == "flower"]
+    assert flower.before_launch().startswith(f"port {stranger} is taken: flower listens on")
+    flower.launch()
+    command, _ = launched["flower"]
+    assert f"--port={services.addresses.ports['flower']}" in command
+    assert f"--port={stranger}" not in command
+
+
+def test_a_stranger_on_our_port_does_not_make_our_part_ready(make_services, stranger):
+    services = make_services(flower_port=stranger)
+    [flower] = [plan for plan in services.later() if plan.name == "flower"]
+    with subprocess.Popen(["sleep", "60"]) as ours:
+        assert not flower.is_ready(ours.pid)
+        ours.kill()
+    assert flower.is_ready(os.getpid())  # the stranger is this very test

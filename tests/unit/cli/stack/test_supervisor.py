@@ -1,6 +1,6 @@
 import pytest
 
-from cli.stack.children import Child, ChildState
+from cli.stack.children import ChildState
 from cli.stack.supervisor import Supervisor
 
 
@@ -16,18 +16,20 @@ def supervisor(changes):
     )
 
 
-def test_every_change_is_told_once(supervisor, changes, make_child, until):
-    for name in ("one", "two"):
-        supervisor.add(make_child("exec sleep 60", name=name).plan)
-    while any(child.state is not ChildState.RUNNING for child in supervisor.children):
+def test_every_change_is_told_once(supervisor, changes, make_child):
+    supervisor.add(make_child("exec sleep 60", name=name).plan for name in ("one", "two"))
+    assert supervisor.start(["one"]) == []
+    while supervisor.states(["one"]) != {ChildState.RUNNING}:
         supervisor.check()
     supervisor.check()
-    assert changes[0] == [("one", "starting")]
-    assert changes[-1] == [("one", "running"), ("two", "running")]
-    assert len(changes) == len({str(change) for change in changes})
-    assert list(supervisor.stop(["one"], is_urgent=bool, tick=lambda: None)) == []
-    assert changes[-1] == [("one", "stopped"), ("two", "running")]
-    assert list(supervisor.stop(["two"], is_urgent=bool, tick=lambda: None)) == []
+    assert changes == [
+        [("one", "waiting"), ("two", "waiting")],
+        [("one", "starting"), ("two", "waiting")],
+        [("one", "running"), ("two", "waiting")],
+    ]
+    assert supervisor.states(["one", "two"]) == {ChildState.RUNNING, ChildState.WAITING}
+    assert list(supervisor.stop(["one", "two"], is_urgent=bool, tick=lambda: None)) == []
+    assert changes[-1] == [("one", "stopped"), ("two", "stopped")]
 
 
 def test_what_is_urgent_is_killed(supervisor, make_child, tmp_path):
@@ -37,10 +39,9 @@ def test_what_is_urgent_is_killed(supervisor, make_child, tmp_path):
         is_ready=lambda _: (tmp_path / "stubborn.log").read_text() != "",
         grace_seconds=3600,
     ).plan
-    supervisor.add(plan)
-    [child] = supervisor.children
-    assert isinstance(child, Child)
-    while child.state is not ChildState.RUNNING:
+    supervisor.add([plan])
+    supervisor.start(["stubborn"])
+    while supervisor.states(["stubborn"]) != {ChildState.RUNNING}:
         supervisor.check()
     ticks = []
     said = list(

@@ -4,8 +4,6 @@ import sys
 
 import pytest
 
-from halldetect.trail import AuditResult
-
 HEAVY = {"torch", "transformers", "onnxruntime", "llama_cpp"}
 
 
@@ -77,22 +75,6 @@ def test_version_and_help(halldetect):
     bare = halldetect()
     assert b"audit" in bare.stdout + bare.stderr
     assert b"byte order mark" in halldetect("audit", "--help", COLUMNS="200").stdout
-
-
-def test_the_demo_finds_what_was_planted(halldetect):
-    done = halldetect("demo")
-    output = done.stdout.decode()
-    assert done.returncode == 0
-    assert [row.rpartition("–")[2].strip() for row in output.splitlines()[-3:]] == ["right"] * 3
-    assert "One detail is changed" in output
-    assert "One sentence is invented" in output
-
-
-def test_the_demo_as_json_lines(halldetect):
-    done = halldetect("demo", "--json")
-    results = [AuditResult.model_validate_json(line) for line in done.stdout.splitlines()]
-    assert [result.custom_id for result in results] == ["library", "ferry", "pump"]
-    assert [result.label for result in results] == ["faithful", "hallucinated", "hallucinated"]
 
 
 @pytest.mark.parametrize("arguments", [["models"], ["models", "--json"]])

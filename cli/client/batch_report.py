@@ -1,0 +1,70 @@
+"""Printing a batch, and what it came to in the end."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import sys
+from typing import Any
+
+from cli.client.batch_state import BatchState, parse_batch_state
+from cli.client.batch_tables import FlaggedAudit, batch_table, flagged_table
+from cli.client.service import Service
+from cli.consoles import results_console, tell
+
+_EXIT_DONE, _EXIT_FLAGGED, _EXIT_FAILED = 0, 1, 2
+_FLAGGED_SHOWN = 5
+
+
+def report_end(
+    service: Service, document: dict[str, Any], *, as_json: bool, fail_on_hallucinated: bool
+) -> int:
+    """Print what a batch came to and return the exit code.
+
+    Parameters
+    ----------
+    service : Service
+        Asked for the responses with the highest scores.
+    document : dict
+        The service's last description of the batch.
+    as_json : bool
+        Print that description instead of tables.
+    fail_on_hallucinated : bool
+        Tell by the exit code whether any response was flagged.
+
+    Returns
+    -------
+    int
+        2 if any audit failed or was cancelled, else 1 if asked to tell and any response was
+        flagged, else 0.
+    """
+    state = parse_batch_state(document)
+    if as_json:
+        print_document(document)
+    else:
+        console = results_console()
+        console.print(batch_table(state))
+        if state.hallucinated:
+            console.print(flagged_table(most_hallucinated(service, state)))
+    if state.failed or state.cancelled:
+        tell(
+            f"batch {state.id}: {state.failed:,} audits failed and {state.cancelled:,} were "
+            f"cancelled; `halldetect results {state.id}` says which and why"
+        )
+        return _EXIT_FAILED
+    return _EXIT_FLAGGED if fail_on_hallucinated and state.hallucinated else _EXIT_DONE
+
+
+def most_hallucinated(service: Service, state: BatchState) -> list[FlaggedAudit]:
+    """Return the few responses of a batch with the highest scores, the highest first."""
+    flagged = (
+        FlaggedAudit(audit["id"], audit["line"], audit["custom_id"], audit["fedscore"])
+        for audit in service.audits(batch_id=state.id, label="hallucinated")
+    )
+    return heapq.nlargest(_FLAGGED_SHOWN, flagged, key=lambda audit: audit.fedscore)
+
+
+def print_document(document: dict[str, Any]) -> None:
+    """Print a document of the service as it is, indented for a terminal."""
+    indent = 2 if sys.stdout.isatty() else None
+    sys.stdout.write(json.dumps(document, indent=indent, ensure_ascii=False) + "\n")

@@ -1,0 +1,103 @@
+"""What the service says about a batch."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cli.client.errors import ServiceError
+
+_IN_PROGRESS = "in_progress"
+
+
+class BatchState(BaseModel):
+    """How far a batch is; ``GET /v1/batches/{id}``.
+
+    `completed`, `failed`, `cancelled` and `waiting` count audits and always add up to `total`;
+    `running` are those of the waiting that a worker holds now. `supported`, `contradicted` and
+    `unsupported` count claims.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    status: str
+    total: int
+    queued: int
+    extracted: int
+    running: int
+    completed: int
+    failed: int
+    cancelled: int
+    waiting: int
+    hallucinated: int
+    faithful: int
+    no_checkable_claims: int
+    supported: int
+    contradicted: int
+    unsupported: int
+    created_at: datetime
+    finished_at: datetime | None = None
+
+    @property
+    def finished(self) -> int:
+        """Audits that will not change any more."""
+        return self.total - self.waiting
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of the batch is waiting."""
+        return self.status != _IN_PROGRESS
+
+    @property
+    def fraction(self) -> float:
+        """Share of the audits that are finished."""
+        return self.finished / self.total if self.total else 1.0
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds from submission to the last result, or None while it is not over."""
+        if self.finished_at is None:
+            return None
+        return max(0.0, (self.finished_at - self.created_at).total_seconds())
+
+
+class SubmittedBatch(BaseModel):
+    """What the service answers to an upload that it has stored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    total: int
+
+
+_Description = TypeVar("_Description", BatchState, SubmittedBatch)
+
+
+def parse_batch_state(document: Any) -> BatchState:
+    """Read the service's description of a batch.
+
+    Raises
+    ------
+    ServiceError
+        It is none, so that something else answers at this address, or another version.
+    """
+    return _parsed(BatchState, document)
+
+
+def parse_submitted_batch(document: Any) -> SubmittedBatch:
+    """Read the service's answer to an upload; see `parse_batch_state`."""
+    return _parsed(SubmittedBatch, document)
+
+
+def _parsed(kind: type[_Description], document: Any) -> _Description:
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        fields = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors())
+        raise ServiceError(
+            f"the answer describes no batch (wrong or missing: {fields}): is this a HallDetect "
+            "service of the same version?"
+        ) from None

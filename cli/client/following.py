@@ -1,0 +1,91 @@
+"""Following a batch to its end, through outages of the service, for as long as somebody watches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from cli.client.batch_state import parse_batch_state
+from cli.client.batch_tables import progress_line
+from cli.client.errors import ServiceUnavailable
+from cli.client.follow_display import follow_display
+from cli.client.service import Service
+from cli.client.throughput import Throughput
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+# Looking at a large batch costs the service a count of its rows, and it has other things to do.
+_MOST_OF_THE_TIME = 0.05
+_SECONDS_BETWEEN_TRIES = 2.0
+_SECONDS_WITHOUT_SERVICE = 60.0
+
+_Answer = TypeVar("_Answer")
+
+
+def follow(service: Service, batch_id: int) -> dict[str, Any]:
+    """Show how a batch goes on until nothing of it waits; return its last description.
+
+    Raises
+    ------
+    ServiceUnavailable
+        The service has not answered for a minute, which does not touch the batch.
+    KeyboardInterrupt
+        With a message that says that the batch goes on, and how to follow it again.
+    """
+    throughput = Throughput()
+    try:
+        with follow_display() as display:
+            while True:
+                started = time.monotonic()
+                document = patiently(lambda: service.batch(batch_id), display.say)
+                state = parse_batch_state(document)
+                throughput.note(state.finished)
+                display.show(progress_line(state, throughput), state.fraction)
+                if state.is_over:
+                    return document
+                spent = time.monotonic() - started
+                time.sleep(max(_SECONDS_BETWEEN_LOOKS, spent / _MOST_OF_THE_TIME))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped following; batch {batch_id} goes on, and {_how_to_go_on(batch_id)}"
+        ) from None
+    except ServiceUnavailable as error:
+        raise ServiceUnavailable(
+            f"{error}; batch {batch_id} is stored, and {_how_to_go_on(batch_id)}"
+        ) from None
+
+
+def patiently(ask: Callable[[], _Answer], say: Callable[[str], None]) -> _Answer:
+    """Return what the service answers, asking again for a minute while it does not.
+
+    Parameters
+    ----------
+    ask : callable
+        Asks the service.
+    say : callable
+        Told once why there is a pause.
+
+    Raises
+    ------
+    ServiceUnavailable
+        When the minute is over.
+    """
+    give_up_at = None
+    while True:
+        try:
+            return ask()
+        except ServiceUnavailable as error:
+            now = time.monotonic()
+            if give_up_at is None:
+                give_up_at = now + _SECONDS_WITHOUT_SERVICE
+                say(f"{error}; trying again for {_SECONDS_WITHOUT_SERVICE:.0f} s")
+            elif now >= give_up_at:
+                raise
+            time.sleep(_SECONDS_BETWEEN_TRIES)
+
+
+def _how_to_go_on(batch_id: int) -> str:
+    return (
+        f"`halldetect status {batch_id} --wait` follows it again, "
+        f"`halldetect cancel {batch_id}` stops it"
+    )

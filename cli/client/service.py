@@ -1,0 +1,211 @@
+"""The API of the service, as the client commands use it; its problem documents become errors."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+import httpx
+
+from cli.client.errors import BatchRefused, LineFault, ServiceError, ServiceUnavailable
+from halldetect.errors import InputError
+
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+# Storing a million lines takes a while after the last of them has arrived.
+_UPLOAD_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=1800.0)
+_PAGE = 1000
+_PROBLEM = "application/problem+json"
+_MAY_PASS = {
+    httpx.codes.REQUEST_TIMEOUT,
+    httpx.codes.TOO_MANY_REQUESTS,
+    httpx.codes.BAD_GATEWAY,
+    httpx.codes.SERVICE_UNAVAILABLE,
+    httpx.codes.GATEWAY_TIMEOUT,
+}
+
+
+class Service:
+    """A running service; use it as a context.
+
+    Every method raises `InputError` for what the service refuses, `ServiceUnavailable` when it
+    does not answer, and `ServiceError` when it fails.
+
+    Parameters
+    ----------
+    address : str
+        Of its API, without a slash at the end.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._client = httpx.Client(
+            base_url=address,
+            timeout=_TIMEOUT,
+            headers={"User-Agent": f"halldetect/{version('halldetect')}"},
+            # A proxy for the outer world would not find a service on this machine.
+            trust_env=not _is_loopback(httpx.URL(address).host),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.close()
+
+    def upload_batch(
+        self,
+        compressed: Iterable[bytes],
+        *,
+        idempotency_key: str,
+        policy: str | None,
+        priority: int | None,
+    ) -> dict[str, Any]:
+        """Send one batch and return the service's description of it.
+
+        Parameters
+        ----------
+        compressed : iterable of bytes
+            JSONL, compressed by gzip.
+        idempotency_key : str
+            The same for every try at the same upload, so that two of them make one batch.
+        policy, priority : optional
+            For lines that have none.
+
+        Raises
+        ------
+        BatchRefused
+            Lines of it cannot be used.
+        """
+        options = {"unknown_fields": "ignore", "policy": policy, "priority": priority}
+        response = self._request(
+            "POST",
+            "/v1/batches",
+            params={name: value for name, value in options.items() if value is not None},
+            headers={
+                "Content-Type": "application/x-ndjson",
+                "Content-Encoding": "gzip",
+                "Idempotency-Key": idempotency_key,
+            },
+            content=compressed,
+            timeout=_UPLOAD_TIMEOUT,
+        )
+        if response.status_code == httpx.codes.CONFLICT:  # an earlier try is still being stored
+            raise ServiceUnavailable(_reason(response))
+        return self._document(response)
+
+    def batch(self, batch_id: int) -> dict[str, Any]:
+        """Return the service's description of a batch."""
+        return self._document(self._request("GET", f"/v1/batches/{batch_id}"))
+
+    def cancel(self, batch_id: int) -> dict[str, Any]:
+        """Stop what is waiting of a batch and return its description."""
+        return self._document(self._request("POST", f"/v1/batches/{batch_id}/cancel"))
+
+    def audits(self, **filters: str | int) -> Iterator[dict[str, Any]]:
+        """Yield the summaries of all audits that the filters of ``GET /v1/audits`` let through."""
+        query = {**filters, "limit": _PAGE}
+        while True:
+            page = self._document(self._request("GET", "/v1/audits", params=query))
+            yield from page["items"]
+            if page["next_cursor"] is None:
+                return
+            query["cursor"] = page["next_cursor"]
+
+    @contextmanager
+    def results(self, batch_id: int, *, with_matrix: bool) -> Iterator[Iterator[bytes]]:
+        """Open the results of a batch: JSONL, in pieces of any size."""
+        path = f"/v1/batches/{batch_id}/results"
+        options = {"include": "matrix"} if with_matrix else {}
+        with self._translated(), self._client.stream("GET", path, params=options) as response:
+            if not response.is_success:
+                response.read()
+                self._refuse(response)
+            yield response.iter_bytes()
+
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        with self._translated():
+            return self._client.request(method, path, **options)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn the faults of a connection into errors that name the service."""
+        try:
+            yield
+        except httpx.ConnectError as error:
+            raise ServiceUnavailable(
+                f"no service answers at {self.address} ({error}): is it running?"
+            ) from None
+        except httpx.TimeoutException:
+            raise ServiceUnavailable(f"{self.address}: no answer in time") from None
+        except httpx.TransportError as error:
+            raise ServiceUnavailable(f"{self.address}: the connection was lost ({error})") from None
+
+    def _document(self, response: httpx.Response) -> dict[str, Any]:
+        if not response.is_success:
+            self._refuse(response)
+        try:
+            document = response.json()
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise ServiceError(f"{self.address}: what answers there is no HallDetect service")
+        return document
+
+    def _refuse(self, response: httpx.Response) -> NoReturn:
+        problem = _problem(response)
+        reason = _reason(response)
+        if response.status_code in _MAY_PASS:
+            raise ServiceUnavailable(f"{self.address}: {reason}")
+        if problem is None or response.is_server_error:
+            raise ServiceError(f"{self.address}: {reason}")
+        faults = _line_faults(problem)
+        if faults:
+            raise BatchRefused(reason, faults, int(problem.get("total_errors", len(faults))))
+        raise InputError(reason)
+
+
+def _problem(response: httpx.Response) -> dict[str, Any] | None:
+    """Return the problem document of a response, or None if it is another server's answer."""
+    if not response.headers.get("Content-Type", "").startswith(_PROBLEM):
+        return None
+    try:
+        problem = response.json()
+    except ValueError:
+        return None
+    return problem if isinstance(problem, dict) else None
+
+
+def _reason(response: httpx.Response) -> str:
+    problem = _problem(response)
+    if problem is None:
+        return (
+            f"answered {response.status_code} {response.reason_phrase} without saying why: is "
+            "this the address of a HallDetect service?"
+        )
+    return str(problem.get("detail") or problem.get("title") or response.reason_phrase)
+
+
+def _line_faults(problem: dict[str, Any]) -> list[LineFault]:
+    """Return the faults of single lines that a problem document lists."""
+    listed = problem.get("errors")
+    return [
+        LineFault(int(fault["line"]), str(fault["message"]))
+        for fault in (listed if isinstance(listed, list) else [])
+        if isinstance(fault, dict) and "line" in fault and "message" in fault
+    ]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

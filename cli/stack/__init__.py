@@ -1,0 +1,1 @@
+"""The embedded stack: real servers from wheels, the API, the workers, and one screen over them."""
