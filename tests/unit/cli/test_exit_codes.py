@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cli.client.errors import ServiceError, ServiceUnavailable
 from cli.main import app
+from cli.stack.errors import StackError
 from halldetect.errors import InputError, LimitError, ModelError, PolicyError, VerificationError
 
 ARGUMENTS = ["audit", "--source", "S.txt", "--response", "R.txt"]
@@ -37,6 +39,9 @@ def run(monkeypatch):
         (PolicyError("odd"), 2),
         (ModelError("odd"), 3),
         (VerificationError("odd"), 3),
+        (ServiceError("odd"), 4),
+        (ServiceUnavailable("odd"), 4),
+        (StackError("odd"), 4),
         (KeyboardInterrupt(), 130),
     ],
 )
