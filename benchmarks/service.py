@@ -38,7 +38,7 @@ from cli.stack.ports import free_port
 from cli.stack.postgres import PostgresServer
 from cli.stack.valkey import ValkeyServer
 from db.engine import make_engine, session_factory
-from db.leases import claim_extraction
+from db.leases import Stage, claim_extraction
 from db.migrate import upgrade
 from db.models import ModelKind
 from db.policies import seed_builtin_policies
@@ -55,7 +55,9 @@ from halldetect.nli.model import NliModel
 from halldetect.record import Record, make_record, parse_record
 from halldetect.scoring.policy import EMBEDDED
 from halldetect.settings import Settings
+from queues.celery_app import make_app
 from queues.names import Queue
+from queues.wake_ups import WakeUps
 
 PAIRS = Path(__file__).resolve().parent.parent / "cli" / "demo" / "pairs.jsonl"
 Figures = dict[str, float | int | str]
@@ -172,6 +174,9 @@ class Bench:
         """Let a worker verify extracted audits; return its time and its own counters."""
         batch_id = self.store_extracted(records, nli)
         worker = ["celery", "-A", "worker.app", "worker", "-Q", "nli", "--pool=threads"]
+        WakeUps(make_app(self.redis_url, "bench")).send(
+            Stage.VERIFICATION, batch_id=batch_id, reason="submitted"
+        )
         with self.process("nli", *worker, "--concurrency=1", "-n", f"nli{batch_id}@bench"):
             self._wait_for(
                 "SELECT count(*) FILTER (WHERE status = 'completed') = count(*)"
@@ -194,7 +199,7 @@ class Bench:
         """Wait for the worker's next report, which is a heartbeat away."""
         for _ in range(120):
             with self.sessions.begin() as session:
-                workers = [w for w in live_workers(session) if w.name == name]
+                workers = [w for w in live_workers(session) if w.name.startswith(name)]
             if workers and workers[0].counters.audits >= audits:
                 counted = workers[0].counters
                 return {

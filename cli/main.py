@@ -1,7 +1,8 @@
 """The `halldetect` command: its options, and the one place where errors become exit codes.
 
 0: done, whatever the verdict. 1: flagged, and asked to tell by ``--fail-on``. 2: bad usage or
-input. 3: a model is missing or broken. 70: a fault of the program itself. 130: interrupted.
+input, or audits that failed. 3: a model is missing or broken. 4: the service cannot be reached or
+is not ready. 70: a fault of the program itself. 130: interrupted.
 """
 
 from __future__ import annotations
@@ -9,21 +10,25 @@ from __future__ import annotations
 import sys
 import traceback
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from cli.consoles import OutputError, prepare_streams, tell
+from cli.trail_commands import add_trail_commands
 from halldetect.claims.model import ExtractionMode
-from halldetect.errors import HallDetectError, InputError
+from halldetect.errors import HallDetectError, InputError, UnavailableError
 from halldetect.settings import ExtractorBackend, NliBackend, Profile
 
 EXIT_INPUT = 2
 EXIT_MODEL = 3
+EXIT_SERVICE = 4
 EXIT_INTERNAL = 70  # not 1, which says "flagged"
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141  # what a shell shows for a program that a closed pipe ended
+_LARGEST_ID = 2**63 - 1
 
 
 class FailOn(StrEnum):
@@ -42,6 +47,9 @@ class _ExitCodes(TyperGroup):
         except InputError as error:
             tell(str(error))
             code = EXIT_INPUT
+        except UnavailableError as error:
+            tell(str(error))
+            code = EXIT_SERVICE
         except HallDetectError as error:
             tell(str(error))
             code = EXIT_MODEL
@@ -85,7 +93,8 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Audit LLM answers against their sources: claims, evidence, and one FEDscore.",
     epilog="Exit codes: 0 done, 1 flagged (with --fail-on), 2 bad usage or input, "
-    "3 model missing or broken. Settings come from HALLDETECT_* variables; options win.",
+    "3 model missing or broken, 4 service not there. Settings come from HALLDETECT_* variables; "
+    "options win.",
 )
 
 ExtractorOption = Annotated[
@@ -214,18 +223,155 @@ def models(
     return show_models(profile, as_json=as_json)
 
 
+BatchArgument = Annotated[
+    int, typer.Argument(metavar="BATCH", min=1, max=_LARGEST_ID, help="Number of the batch.")
+]
+
+
+@app.command()
+def submit(
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="One JSON object a line; - is standard input.")
+    ],
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow the batch to its end and sum it up.")
+    ] = False,
+    policy: Annotated[
+        str | None, typer.Option("--policy", metavar="NAME", help="For lines that name none.")
+    ] = None,
+    priority: Annotated[
+        int | None,
+        typer.Option("--priority", min=-100, max=100, help="For lines that have none."),
+    ] = None,
+    fail_on: Annotated[
+        FailOn | None,
+        typer.Option("--fail-on", help="With --wait: exit with 1 if any response is flagged."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the batch as JSON.")] = False,
+) -> int:
+    """Submit a file of records to the service, as one batch: all of it or nothing.
+
+    Lines are those of `halldetect audit --jsonl`. With --wait the exit code is 2 if any audit
+    failed. Ctrl-C ends the waiting and not the batch.
+    """
+    if fail_on is not None and not wait:
+        raise InputError("--fail-on needs --wait: without it nothing is known yet")
+    from cli.client.submit_command import submit_file
+    from halldetect.settings import load_settings
+
+    return submit_file(
+        source,
+        load_settings(),
+        policy=policy,
+        priority=priority,
+        wait=wait,
+        as_json=as_json,
+        fail_on_hallucinated=fail_on is not None,
+    )
+
+
+@app.command()
+def status(
+    batch: Annotated[
+        int | None,
+        typer.Argument(metavar="[BATCH]", min=1, max=_LARGEST_ID, help="Number of a batch."),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow the batch to its end and sum it up.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> int:
+    """Show how a batch is doing or, without one, what runs on this machine."""
+    from halldetect.settings import load_settings
+
+    if batch is not None:
+        from cli.client.status_command import show_batch
+
+        return show_batch(batch, load_settings(), wait=wait, as_json=as_json)
+    _refuse("without a batch there is nothing to wait for", {"--wait": wait})
+    from cli.stack.status_command import show_stack
+
+    return show_stack(load_settings(), as_json=as_json)
+
+
+@app.command()
+def results(
+    batch: BatchArgument,
+    out: Annotated[
+        str, typer.Option("--out", metavar="FILE", help="Where to; - is standard output.")
+    ] = "-",
+    matrix: Annotated[
+        bool, typer.Option("--matrix", help="With every probability; most of a trail.")
+    ] = False,
+) -> int:
+    """Print the trail of every audit of a batch, one JSON object a line, in the file's order."""
+    from cli.client.results_command import write_results
+    from halldetect.settings import load_settings
+
+    return write_results(batch, load_settings(), out=out, with_matrix=matrix)
+
+
+@app.command()
+def cancel(
+    batch: BatchArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the batch as JSON.")] = False,
+) -> int:
+    """Cancel what is still waiting of a batch; what is finished stays."""
+    from cli.client.cancel_command import cancel_batch
+    from halldetect.settings import load_settings
+
+    return cancel_batch(batch, load_settings(), as_json=as_json)
+
+
 @app.command()
 def demo(
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the service running, for a look around.")
+    ] = False,
     extractor: ExtractorOption = ExtractorBackend.SENTENCES,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the three trails as JSON lines.")
+        bool, typer.Option("--json", help="Print the trails as JSON lines.")
     ] = False,
-    verbose: VerboseOption = False,
 ) -> int:
-    """Audit three answers that come with the program: one faithful, two with a planted fault."""
+    """Start the service, submit the answers that come with it, and show what is found.
+
+    Some of them have a planted fault. The demo has a home folder of its own,
+    halldetect-demo beside the usual one, and touches no other.
+    """
     from cli.demo_command import run_demo
 
-    return run_demo(extractor or ExtractorBackend.SENTENCES, as_json=as_json, verbose=verbose)
+    return run_demo(extractor or ExtractorBackend.SENTENCES, keep=keep, as_json=as_json)
+
+
+@app.command()
+def up(
+    home: Annotated[
+        Path | None, typer.Option("--home", metavar="DIR", help="Where data and logs are kept.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Where the API listens.")
+    ] = None,
+    extractor: ExtractorOption = None,
+    extraction_workers: Annotated[
+        int, typer.Option("--extraction-workers", min=1, help="Processes that extract claims.")
+    ] = 1,
+    nli_workers: Annotated[
+        int, typer.Option("--nli-workers", min=1, help="Processes that verify claims.")
+    ] = 1,
+) -> int:
+    """Run the service on this machine: Postgres, Valkey, API, workers and Flower, until Ctrl-C.
+
+    Everything listens on loopback, and the data outlives the command. DATABASE_URL and REDIS_URL
+    make it use servers that you already have. A port that is taken is replaced by a free one.
+    """
+    from cli.stack.up_command import run_up
+    from halldetect.settings import load_settings
+
+    settings = load_settings(home=home, api_port=port, extractor=extractor)
+    return run_up(settings, extraction_workers=extraction_workers, nli_workers=nli_workers)
+
+
+add_trail_commands(app)
 
 
 def _refuse(reason: str, options: dict[str, Any]) -> None:

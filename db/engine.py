@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from halldetect.errors import HallDetectError, InputError
+from halldetect.errors import InputError, UnavailableError
 
 _CONNECT_SECONDS = 5
 # COPY runs on the driver itself, whose errors SQLAlchemy does not wrap.
@@ -22,7 +22,7 @@ _SERVER_LOST = (
 )
 
 
-class DatabaseUnavailable(HallDetectError):
+class DatabaseUnavailable(UnavailableError):
     """Postgres cannot be reached, or went away; what was begun was not committed."""
 
 
@@ -65,6 +65,16 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
 def session_factory(engine: Engine) -> sessionmaker[Session]:
     """Return what opens sessions; use ``with factory.begin() as session`` for a transaction."""
     return sessionmaker(engine, expire_on_commit=False)
+
+
+def read_one_snapshot(session: Session) -> None:
+    """Let all statements of a transaction that is about to begin see the same rows, and only read.
+
+    Must come before the transaction's first statement.
+    """
+    session.connection(
+        execution_options={"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    )
 
 
 @contextmanager

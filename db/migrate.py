@@ -9,9 +9,10 @@ from collections.abc import Callable
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, column, select, table, text
 
-from db.engine import make_engine, translated
+from db.engine import make_engine, session_factory, translated
+from db.policies import seed_builtin_policies
 from halldetect.errors import HallDetectError
 from halldetect.settings import load_settings
 
@@ -23,12 +24,19 @@ _LOCK = 0x48414C4C
 def upgrade(url: str, revision: str = "head") -> None:
     """Migrate up to `revision`; nothing happens when the database is there already.
 
+    At the head the policies that come with the program are stored too: no audit is without one.
+
     Raises
     ------
     DatabaseUnavailable
         When the server cannot be reached.
     """
     _migrate(url, lambda config: command.upgrade(config, revision))
+    if revision == "head":
+        engine = make_engine(url)
+        with translated(), session_factory(engine).begin() as session:
+            seed_builtin_policies(session)
+        engine.dispose()
 
 
 def downgrade(url: str, revision: str) -> None:
@@ -47,7 +55,10 @@ def current_revision(engine: Engine) -> str | None:
     with translated(), engine.connect() as connection:
         if not connection.scalar(text("SELECT to_regclass(:name)"), {"name": VERSION_TABLE}):
             return None
-        return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
+        version: str | None = connection.scalar(
+            select(column("version_num")).select_from(table(VERSION_TABLE))
+        )
+        return version
 
 
 def head_revision() -> str:

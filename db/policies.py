@@ -26,15 +26,34 @@ class StoredPolicy:
 def seed_builtin_policies(session: Session) -> None:
     """Store the policies that come with the program, unless they are there."""
     for policy in BUILTIN_POLICIES.values():
-        session.execute(
-            insert(PolicyVersion)
-            .values(
-                name=policy.name,
-                version=policy.version,
-                rules=policy.model_dump(mode="json", exclude={"name"}),
-            )
-            .on_conflict_do_nothing()
+        _store(session, policy)
+
+
+def create_policy(session: Session, policy: Policy) -> tuple[StoredPolicy, bool]:
+    """Store a policy and return it, and whether it is new; the newest version of its name.
+
+    Other rules under a name that is taken are a new version, and the old one stays; the same
+    rules again are the version that is there.
+
+    Raises
+    ------
+    PolicyError
+        The name is that of a built-in policy with other rules, or the rules are those of an older
+        version, which cannot become the newest again.
+    """
+    builtin = BUILTIN_POLICIES.get(policy.name)
+    if builtin is not None and builtin.version != policy.version:
+        raise PolicyError(
+            f"policy {policy.name!r} comes with the program and has other rules: take another name"
         )
+    is_new = _store(session, policy)
+    newest = get_policy(session, policy.name)
+    if newest.policy.version != policy.version:
+        raise PolicyError(
+            f"policy {policy.name!r} had these rules (version {policy.version}) before it got "
+            f"others (version {newest.policy.version}): take another name to use them again"
+        )
+    return newest, is_new
 
 
 def find_policy(session: Session, name: str) -> StoredPolicy | None:
@@ -70,6 +89,21 @@ def list_policies(session: Session) -> list[StoredPolicy]:
 def stored_policy(row: PolicyVersion) -> StoredPolicy:
     """Read a row."""
     return StoredPolicy(row.id, parse_policy({"name": row.name, **row.rules}), row.created_at)
+
+
+def _store(session: Session, policy: Policy) -> bool:
+    """Store a policy unless it is there, and tell whether it was not."""
+    stored = session.execute(
+        insert(PolicyVersion)
+        .values(
+            name=policy.name,
+            version=policy.version,
+            rules=policy.model_dump(mode="json", exclude={"name"}),
+        )
+        .on_conflict_do_nothing()
+        .returning(PolicyVersion.id)
+    )
+    return stored.scalar() is not None
 
 
 def _newest() -> Select[PolicyVersion]:

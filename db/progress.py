@@ -222,7 +222,8 @@ def _span_table_id(session: Session, document_id: int, source: PreparedSource, k
         "tokenizer": key.tokenizer,
         "token_limit": key.token_limit,
     }
-    found = select(SpanTable.id).filter_by(**where)
+    # Locked, so that retention leaves it alone until the audit refers to it.
+    found = select(SpanTable.id).filter_by(**where).with_for_update(key_share=True)
     stored = session.scalar(found)
     if stored is not None:
         return stored

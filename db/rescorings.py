@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, func, insert, select, update
+from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
 from db.judgement_models import Rescoring, RescoringState
@@ -116,8 +116,10 @@ class ChunkOutcome:
     skips: Mapping[str, Skip]
 
 
-def create_rescoring(session: Session, policy: StoredPolicy, selection: Selection) -> int:
-    """Store a request to score a selection under a policy, and return its id.
+def create_rescoring(
+    session: Session, policy: StoredPolicy, selection: Selection
+) -> RescoringStatus:
+    """Store a request to score a selection under a policy.
 
     Raises
     ------
@@ -125,16 +127,16 @@ def create_rescoring(session: Session, policy: StoredPolicy, selection: Selectio
         The selection names what is not there.
     """
     fixed, total = fix_selection(session, selection)
-    return session.scalars(
-        insert(Rescoring)
-        .values(
-            policy_id=policy.id,
-            selection=fixed.to_json(),
-            total=total,
-            last_audit_id=fixed.first_id - 1,
-        )
-        .returning(Rescoring.id)
-    ).one()
+    job = Rescoring(
+        policy_id=policy.id,
+        selection=fixed.to_json(),
+        total=total,
+        last_audit_id=fixed.first_id - 1,
+    )
+    session.add(job)
+    session.flush()
+    session.refresh(job)
+    return _status(job, policy)
 
 
 def get_rescoring(session: Session, rescoring_id: int) -> RescoringStatus | None:
@@ -145,7 +147,7 @@ def get_rescoring(session: Session, rescoring_id: int) -> RescoringStatus | None
         .where(Rescoring.id == rescoring_id)
         .execution_options(populate_existing=True)
     ).one_or_none()
-    return None if found is None else _status(*found)
+    return None if found is None else _status(found[0], stored_policy(found[1]))
 
 
 def begin_rescoring(session: Session, rescoring_id: int) -> RescoringStatus | None:
@@ -244,10 +246,10 @@ def _merged(stored: Mapping[str, Any], new: Mapping[str, Skip]) -> dict[str, Any
     return merged
 
 
-def _status(job: Rescoring, policy: PolicyVersion) -> RescoringStatus:
+def _status(job: Rescoring, policy: StoredPolicy) -> RescoringStatus:
     return RescoringStatus(
         id=job.id,
-        policy=stored_policy(policy),
+        policy=policy,
         selection=FixedSelection.of_json(job.selection),
         state=job.state,
         total=job.total,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -125,8 +126,17 @@ def load_pair_tokenizer(settings: Settings) -> PairTokenizer:
     return load_tokenizer(folder, read_json(folder / CONFIG_FILE))
 
 
-def load_extractor(settings: Settings) -> ClaimExtractor:
+def load_extractor(
+    settings: Settings, on_token: Callable[[], None] | None = None
+) -> ClaimExtractor:
     """Load the claim extractor that the settings ask for.
+
+    Parameters
+    ----------
+    settings : Settings
+        Which one, and where it lies.
+    on_token : callable, optional
+        See `halldetect.claims.llama_extractor.LlamaExtractor`; other extractors take no time.
 
     Raises
     ------
@@ -145,6 +155,7 @@ def load_extractor(settings: Settings) -> ClaimExtractor:
         gpu_layers=layers,
         threads=settings.threads or os.cpu_count(),
         context_tokens=settings.extractor_context_tokens,
+        on_token=on_token,
     )
 
 

@@ -167,13 +167,27 @@ def parse_record(line: bytes, *, unknown_fields: UnknownFields = "ignore") -> Re
     InputError
         Saying what is wrong, and at which byte or column.
     """
-    value = _object(line)
+    value = parse_object(line, what="a record")
     if unknown_fields == "refuse":
         _refuse_unknown(value)
     return make_record(**_unambiguous(value))
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def parse_object(line: bytes, *, what: str) -> dict[str, Any]:
+    """Read one JSON object, without what other readers pass over: a name twice, NaN, infinity.
+
+    Parameters
+    ----------
+    line : bytes
+        JSON in UTF-8.
+    what : str
+        What the object is, for the message.
+
+    Raises
+    ------
+    RecordError
+        Saying what is wrong, and at which byte or column.
+    """
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -195,7 +209,7 @@ def _object(line: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise RecordError(f"not valid JSON ({error})") from None
     if not isinstance(value, dict):
-        raise RecordError(f"a record is a JSON object, not {type(value).__name__}")
+        raise RecordError(f"{what} is a JSON object, not {type(value).__name__}")
     return value
 
 

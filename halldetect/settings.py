@@ -146,7 +146,7 @@ class Settings(BaseSettings):
     lease_seconds: int = Field(default=60, ge=4)
     run_seconds: int = Field(default=30, ge=1)
     sweep_seconds: int = Field(default=10, ge=1)
-    load_tokens: int = Field(default=50_000, ge=1)
+    load_tokens: int = Field(default=20_000, ge=1)
     load_audits: int = Field(default=64, ge=1)
     extraction_load_audits: int = Field(default=8, ge=1)
     max_attempts: int = Field(default=3, ge=1)

@@ -6,6 +6,7 @@ Messages are wake-ups: small, JSON, and worth nothing when lost, since Postgres 
 from __future__ import annotations
 
 from celery import Celery
+from kombu import Exchange
 from kombu import Queue as BrokerQueue
 
 from queues.names import Queue, Task
@@ -40,7 +41,10 @@ def make_app(redis_url: str, name: str) -> Celery:
         accept_content=["json"],
         # No results: they are in Postgres, and reply keys would fill Redis.
         task_ignore_result=True,
-        task_queues=[BrokerQueue(queue.value) for queue in Queue],
+        task_queues=[
+            BrokerQueue(queue.value, Exchange(queue.value), routing_key=queue.value)
+            for queue in Queue
+        ],
         task_default_queue=Queue.MAINTENANCE.value,
         task_create_missing_queues=False,
         task_routes=_TASK_ROUTES,

@@ -9,11 +9,11 @@ from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 from db.leases import Stage
-from halldetect.errors import HallDetectError
+from halldetect.errors import UnavailableError
 from queues.names import Queue, Task, queue_of, task_of
 
 
-class QueueUnavailable(HallDetectError):
+class QueueUnavailable(UnavailableError):
     """Redis cannot be reached; what waits stays in Postgres and is found by the sweeper."""
 
 

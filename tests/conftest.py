@@ -15,7 +15,6 @@ from cli.stack.postgres import PostgresServer
 from cli.stack.valkey import ValkeyServer
 from db.engine import make_engine, session_factory
 from db.migrate import upgrade
-from db.policies import seed_builtin_policies
 
 _numbers = itertools.count()
 
@@ -32,10 +31,6 @@ def postgres(tmp_path_factory) -> Iterator[PostgresServer]:
 def _template(postgres) -> str:
     url = _new_database(postgres.url, "template_migrated")
     upgrade(url)
-    engine = make_engine(url)
-    with session_factory(engine).begin() as session:
-        seed_builtin_policies(session)
-    engine.dispose()
     return "template_migrated"
 
 

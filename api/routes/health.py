@@ -12,6 +12,8 @@ from api.problems import Kind, Problem
 from api.schemas import Health, Readiness
 from db.engine import DatabaseUnavailable
 from db.migrate import current_revision, head_revision
+from db.policies import get_policy
+from halldetect.errors import PolicyError
 from queues.names import Queue
 from queues.wake_ups import QueueUnavailable
 
@@ -39,7 +41,7 @@ def alive() -> Health:
     },
 )
 def ready(service: ServiceOf) -> Readiness:
-    """Tell whether the database, its schema and the broker are there."""
+    """Tell whether the database, its schema, the default policy and the broker are there."""
     missing = _without_database(service) | _without_broker(service)
     if missing:
         raise Problem(
@@ -63,6 +65,18 @@ def _without_database(service: Service) -> dict[str, str]:
             "schema": f"the database is at revision {current or 'none'}, this version needs "
             f"{head}: run `python -m db.migrate upgrade`"
         }
+    return _without_policy(service)
+
+
+def _without_policy(service: Service) -> dict[str, str]:
+    """Look for the policy of records that name none; it may be stored after the start."""
+    try:
+        with service.transaction() as session:
+            get_policy(session, service.settings.policy_name)
+    except PolicyError as error:
+        return {"policy": f"{error} (HALLDETECT_POLICY)"}
+    except DatabaseUnavailable as error:
+        return {"database": str(error)}
     return {}
 
 

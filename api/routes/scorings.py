@@ -15,6 +15,7 @@ from api.json_bodies import body_schema, read_body
 from api.problems import not_found
 from api.scoring_schemas import ComparisonQuery, ScoringBody, ScoringView
 from db.comparison import Comparison, compare
+from db.engine import read_one_snapshot
 from db.policies import get_policy
 from db.rescorings import RescoringStatus, create_rescoring, get_rescoring
 
@@ -78,6 +79,7 @@ def comparison(
     """Compare the audits of a rescoring before and after: labels that flip, claims, scores."""
     number = identity(scoring_id, "scoring")
     with service.transaction() as session:
+        read_one_snapshot(session)
         status = _found(get_rescoring(session, number), number)
         against = None if query.against is None else get_policy(session, query.against)
         return compare(session, status, against, examples=query.examples)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
@@ -53,6 +53,9 @@ class LlamaExtractor:
         CPU threads; None leaves the choice to llama.cpp.
     context_tokens : int
         Size of the context: instruction, answer window and new tokens together.
+    on_token : callable, optional
+        Called before every token is taken; an exception from it ends the call and reaches the
+        caller, and the next call is none the worse for it.
 
     Raises
     ------
@@ -67,10 +70,12 @@ class LlamaExtractor:
         gpu_layers: int = 0,
         threads: int | None = None,
         context_tokens: int = DEFAULT_CONTEXT_TOKENS,
+        on_token: Callable[[], None] | None = None,
     ) -> None:
         self._lock = threading.Lock()
         self._path = path
         self._context_tokens = context_tokens
+        self._on_token = on_token
         self._llama = _load(path, gpu_layers, threads, context_tokens)
         self._formatter = _chat_formatter(self._llama, path)
         # The cache holds what comes before the number of claims, and never more: with another
@@ -127,6 +132,8 @@ class LlamaExtractor:
         tokens: list[int] = []
         lines = 0
         for token in self._llama.generate(prompt, temp=0.0, repeat_penalty=1.0):
+            if self._on_token is not None:
+                self._on_token()
             if llama_cpp.llama_vocab_is_eog(vocabulary, token):
                 return tokens, FinishReason.STOP
             tokens.append(token)

@@ -67,8 +67,8 @@ Margin = Annotated[
     AfterValidator(_without_negative_zero),
 ]
 Granularities = Annotated[
-    tuple[Annotated[int, Field(strict=True)], ...],
-    Field(min_length=1),
+    tuple[Annotated[int, Field(strict=True, le=2**31)], ...],
+    Field(min_length=1, max_length=64),
     AfterValidator(_sorted_granularities),
 ]
 

@@ -56,11 +56,16 @@ def supported_and_contradicted(
     return supported & ~contradicted, contradicted
 
 
+def is_hallucinated(response_scores: FloatArray, policy: Policy) -> BoolArray:
+    """Tell which response scores are labelled hallucinated; a missing one (NaN) has no label."""
+    return response_scores >= policy.response_threshold
+
+
 def label_of(response_score: float | None, policy: Policy) -> Label | None:
     """Return the label of a response score; a response without a score has none."""
     if response_score is None:
         return None
     if np.isnan(response_score):
         raise ValueError("a missing response score is None, not NaN")
-    hallucinated = response_score >= policy.response_threshold
+    [hallucinated] = is_hallucinated(np.array([response_score]), policy)
     return Label.HALLUCINATED if hallucinated else Label.FAITHFUL

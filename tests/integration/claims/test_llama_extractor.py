@@ -73,6 +73,24 @@ def test_the_cache_kept_between_calls_never_grows(extractor):
     assert kept == head[: extractor._warm_tokens]
 
 
+def test_a_call_can_be_ended_between_two_tokens_and_leaves_no_trace(extractor, monkeypatch):
+    class Stopped(Exception):
+        pass
+
+    expected = extractor.extract(TEXT, 6)
+    left = iter(range(5))
+
+    def stop():
+        if next(left, None) is None:
+            raise Stopped
+
+    monkeypatch.setattr(extractor, "_on_token", stop)
+    with pytest.raises(Stopped):
+        extractor.extract(OTHER, 6)
+    monkeypatch.setattr(extractor, "_on_token", None)
+    assert extractor.extract(TEXT, 6) == expected
+
+
 def test_callers_at_the_same_time_take_turns(extractor):
     expected = {text: extractor.extract(text, 4) for text in (TEXT, OTHER)}
     found = {}

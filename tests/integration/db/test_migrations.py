@@ -9,9 +9,8 @@ from sqlalchemy import text
 
 import db.judgement_models  # noqa: F401
 from db.base import Base
-from db.engine import make_engine, session_factory
+from db.engine import make_engine
 from db.migrate import VERSION_TABLE, current_revision, downgrade, head_revision, upgrade
-from db.policies import seed_builtin_policies
 
 CATALOGUE = """
     SELECT 'column', c.oid::regclass::text, a.attname, format_type(a.atttypid, a.atttypmod),
@@ -94,8 +93,6 @@ def test_every_revision_goes_down_and_up_again_with_data(database, service):
     engine.dispose()
     assert left_behind(database) == []
     upgrade(database)
-    with session_factory(engine).begin() as session:
-        seed_builtin_policies(session)
     fill_every_table(database, service)
     downgrade(database, "base")
     assert left_behind(database) == []

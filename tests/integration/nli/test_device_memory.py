@@ -53,5 +53,5 @@ def test_smaller_batches_give_the_same_probabilities(model, small_device):
 
 def test_a_pair_that_does_not_fit_alone_is_an_error_that_says_so(model, small_device):
     small_device(most=0)
-    with pytest.raises(ModelError, match="one pair of .* tokens does not fit the memory of cpu"):
+    with pytest.raises(ModelError, match=r"one pair of .* tokens does not fit the memory of cpu"):
         probabilities(model)

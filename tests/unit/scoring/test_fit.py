@@ -15,7 +15,7 @@ ROW_MAX = BUILTIN_POLICIES["row-max"]
 
 @pytest.fixture
 def audits(grouped, one_chunk_each, matrix):
-    """A whole audit, one of granularity 1 alone, one with one span pre-selected, one without claims."""
+    """A whole audit, one of granularity 1, one with one span pre-selected, one without claims."""
     spans, chunks = grouped(2)
     whole = matrix([[0.9, 0.2, 0.3], [0.1, 0.2, 0.4]], [[0.05, 0.1, 0.1], [0.2, 0.1, 0.1]])
     coarse = matrix([[0.8, NAN, NAN]], [[0.1, NAN, NAN]])

@@ -29,6 +29,13 @@ def test_granularities_that_a_source_lacks_are_passed_over_unless_it_has_none(gr
         chunks.span_mask((64, 32))
 
 
+def test_chunks_tell_whether_they_are_of_any_of_some_granularities(grouped):
+    _, chunks = grouped(8)
+    assert chunks.has_any([64, 4])
+    assert not chunks.has_any([64, 32])
+    assert not chunks.has_any([])
+
+
 def test_the_finest_chunks_may_hold_several_spans():
     chunks = ChunkSpans(np.array([1, 2, 2]), np.array([0, 1, 3, 5]), np.array([0, 1, 2, 2, 3]), 4)
     assert chunks.finest_span_mask().tolist() == [False, True, True, True]

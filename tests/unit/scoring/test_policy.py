@@ -85,6 +85,8 @@ def test_every_rule_changes_the_version(change):
         ({"granularities": [1, 6, 12]}, "powers of two, not 6, 12"),
         ({"granularities": [2.0]}, "granularities"),
         ({"granularities": [True]}, "granularities"),
+        ({"granularities": [2**32]}, "granularities.0"),
+        ({"granularities": [1] * 65}, "granularities"),
         ({"margin": 1}, "margin"),
         ({"margin": -0.01}, "margin"),
         ({"margin": float("nan")}, "margin"),
@@ -164,3 +166,11 @@ def test_policies_are_found_by_name():
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(PolicyError, match="'papier'; there are: embedded, mean, paper, row-max"):
         policy_named("papier")
+
+
+def test_a_policy_says_what_it_reads_beside_probabilities():
+    weighted = parse_policy({**PLAIN, "aggregation": "weighted"})
+    coarse = parse_policy({**PLAIN, "granularities": [1]})
+    row_max = BUILTIN_POLICIES["row-max"]
+    assert [policy.reads_flags for policy in (weighted, coarse, row_max)] == [True, False, False]
+    assert [policy.reads_chunks for policy in (weighted, coarse, row_max)] == [False, True, True]

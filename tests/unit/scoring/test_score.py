@@ -7,7 +7,7 @@ from halldetect.errors import PolicyError, VerificationError
 from halldetect.scoring.matrix import ChunkSpans, ProbabilityMatrix, ScoringInput
 from halldetect.scoring.policy import EMBEDDED, PAPER, parse_policy
 from halldetect.scoring.score import score_audit, score_audits
-from halldetect.scoring.verdict import Label, Verdict, label_of
+from halldetect.scoring.verdict import Label, Verdict, is_hallucinated, label_of
 
 # Timing belongs in the benchmarks: on a busy machine a slow example is no fault.
 unhurried = settings(deadline=None, max_examples=30)
@@ -188,6 +188,14 @@ def test_no_claims_no_score(matrix, one_chunk_each, rules, n_spans):
     assert result.deciding_claim is None
     assert result.verdicts == ()
     assert result.values.shape == (0,)
+
+
+def test_labels_of_many_responses_are_those_of_each():
+    scores = np.array([0.0, 0.4999999999999999, 0.5, 1.0])
+    flags = is_hallucinated(scores, PAPER).tolist()
+    assert flags == [False, False, True, True]
+    assert flags == [label_of(score, PAPER) is Label.HALLUCINATED for score in scores.tolist()]
+    assert not is_hallucinated(np.array([NAN]), PAPER).any()
 
 
 def test_a_missing_score_has_no_label_and_is_never_nan():

@@ -1,0 +1,55 @@
+"""The database that administration works on: the one that is set, or the running stack's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine
+
+from cli.stack.run_file import read_running_stack
+from db.engine import make_engine, translated
+from db.migrate import current_revision, head_revision
+from halldetect.errors import InputError, UnavailableError
+from halldetect.settings import Settings
+
+
+@contextmanager
+def open_database(settings: Settings) -> Iterator[Engine]:
+    """Connect to the database, and disconnect at the end.
+
+    Raises
+    ------
+    UnavailableError
+        There is none, or it cannot be reached or goes away.
+    InputError
+        Its tables are not those of this version.
+    """
+    engine = make_engine(_address(settings))
+    try:
+        with translated():
+            _check_revision(engine)
+            yield engine
+    finally:
+        engine.dispose()
+
+
+def _address(settings: Settings) -> str:
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    running = read_running_stack(settings.home)
+    if running is None:
+        raise UnavailableError(
+            "no database: set DATABASE_URL to postgresql://user:password@host:port/name, or start "
+            "the embedded stack with `halldetect up`"
+        )
+    return running.database_url
+
+
+def _check_revision(engine: Engine) -> None:
+    current, wanted = current_revision(engine), head_revision()
+    if current != wanted:
+        raise InputError(
+            f"the database is at revision {current or 'none'} and this version needs {wanted}: "
+            "run `python -m db.migrate upgrade`, or the command of the version that migrated it"
+        )

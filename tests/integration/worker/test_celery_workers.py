@@ -1,0 +1,145 @@
+"""Workers as Celery starts them, one process each, with the bundled encoder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from db.leases import Stage
+from db.models import WorkerState
+from halldetect.model_loading import BUNDLED_NLI
+from queues.names import Queue
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class CeleryWorker:
+    """One worker process and the lines it logged."""
+
+    def __init__(self, name, queue, environment, log):
+        self.log = log
+        command = ["-m", "celery", "-A", "worker.app", "worker", "-Q", queue, "-n", f"{name}@%h"]
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, *command, "-l", "INFO", "--without-mingle", "--without-gossip"],
+                cwd=ROOT,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def events(self, name):
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        parsed = [json.loads(line) for line in lines if line.startswith("{")]
+        return [line for line in parsed if line["event"].startswith(name)]
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait()
+
+
+@pytest.fixture
+def start_celery(database, redis_url, tmp_path):
+    """Return a function: names of workers (a queue, perhaps "-2" after it) to their processes."""
+    started = []
+
+    def start(*names, **settings):
+        environment = {
+            **{n: v for n, v in os.environ.items() if not n.startswith("HALLDETECT_")},
+            "DATABASE_URL": database,
+            "REDIS_URL": redis_url,
+            "HALLDETECT_EXTRACTOR": "sentences",
+            "HALLDETECT_THREADS": "1",
+            **{f"HALLDETECT_{name.upper()}": str(value) for name, value in settings.items()},
+        }
+        workers = [
+            CeleryWorker(name, name.partition("-")[0], environment, tmp_path / f"{name}.log")
+            for name in names
+        ]
+        started.extend(workers)
+        return workers
+
+    yield start
+    for worker in started:
+        worker.process.kill()
+        worker.process.wait()
+
+
+def wait_until(holds):
+    while not holds():
+        threading.Event().wait(0.1)
+
+
+def test_workers_share_the_work_and_do_none_of_it_twice(
+    start_celery, submit, wake_ups, worker_rows, states, rows
+):
+    names = ["extraction", "extraction-2", "nli", "nli-2"]
+    workers = start_celery(*names, load_audits=2, extraction_load_audits=2)
+    wait_until(lambda: worker_rows() == [(WorkerState.READY, None)] * 4)
+    batch = submit(*[f"The mill opened in {1900 + n}. Nobody was hurt." for n in range(40)])
+    wake_ups.send(Stage.EXTRACTION, batch_id=batch, reason="submitted")
+    wait_until(lambda: {status for status, _, _ in states()} == {"completed"})
+    # Each audit was claimed once a stage.
+    assert states() == [("completed", 2, 0)] * 40
+    assert rows("SELECT DISTINCT fencing_token FROM halldetect.audits") == [(2,)]
+    assert [worker.end() for worker in workers] == [0] * 4
+    assert worker_rows() == []
+    shares = [sum(run["audits"] for run in worker.events("run ended")) for worker in workers]
+    assert shares[0] + shares[1] == shares[2] + shares[3] == 40
+    assert min(shares) > 0
+
+
+LONG_SOURCE = " ".join(f"The mill made {n} sacks of flour that year." for n in range(400))
+LONG_RESPONSE = " ".join(f"The mill made {n} sacks of flour." for n in range(30))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_worker_that_ends_in_the_middle_of_a_load(
+    start_celery, start_worker, submit, wake_ups, states, rows, nothing_is_held, number
+):
+    submit(LONG_RESPONSE, source=LONG_SOURCE)
+    here = start_worker("extraction")
+    here.run(Stage.EXTRACTION)
+    assert wake_ups.queued(Queue.NLI) == 1
+    (worker,) = start_celery("nli", lease_seconds=4)
+    wait_until(lambda: not nothing_is_held())
+    code = worker.end(number)
+    if number is signal.SIGTERM:
+        assert code == 0
+        assert nothing_is_held()
+        [(status, attempts, faults)] = states()
+        assert (status, faults) == ("extracted", 0)
+        assert attempts in (1, 2)  # it may not have got past the source
+    else:
+        assert not nothing_is_held()
+        expired = "SELECT lease_expires_at < clock_timestamp() FROM halldetect.audits"
+        wait_until(lambda: rows(expired) == [(True,)])
+        here.sweep()
+        assert states() == [("extracted", 2, 1)]
+        assert rows("SELECT worker_lost FROM halldetect.audits") == [(True,)]
+
+
+def test_a_worker_without_its_model_says_so_and_leaves_wake_ups_to_others(
+    start_celery, start_worker, submit, wake_ups, worker_rows, states, tmp_path
+):
+    submit("The mill opened in 1900.")
+    folder = tmp_path / "encoder"
+    (worker,) = start_celery("nli", nli_model=folder)
+    wait_until(lambda: worker.events("Canceling queue nli"))
+    start_worker("extraction").run(Stage.EXTRACTION)
+    # A message that it had asked for before may come, and is put back.
+    wait_until(lambda: wake_ups.queued(Queue.NLI) == 1)
+    wait_until(lambda: len(worker_rows()) == 2)
+    (error,) = [error for state, error in worker_rows() if state is WorkerState.FAILED]
+    assert str(folder) in error
+    assert worker.process.poll() is None
+    folder.symlink_to(BUNDLED_NLI, target_is_directory=True)
+    wait_until(lambda: states() == [("completed", 2, 0)])
+    assert wake_ups.queued(Queue.NLI) == 0

@@ -1,0 +1,209 @@
+"""One worker process: its models, its leases, its runs, and its end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from db.engine import DatabaseUnavailable, make_engine, session_factory, translated
+from db.leases import Stage
+from db.models import ModelKind, WorkerState
+from db.partitions import ensure_current_partitions
+from db.progress import model_id
+from db.workers import heartbeat, register, unregister
+from halldetect.auditor import encoder_identity
+from halldetect.logs import get_logger
+from halldetect.settings import Settings
+from queues.names import queue_of
+from queues.wake_ups import WakeUps
+from worker.counters import Counters
+from worker.extraction import ExtractionWork
+from worker.lease_renewal import LeaseRenewal
+from worker.models import LoadedModels, WorkerModels, load_models
+from worker.outcomes import Outcomes
+from worker.recovery import Sweeper
+from worker.rescoring import Rescorer, RescoringEnded
+from worker.run import BoundedRun, Ended, RunSummary, RunTools, StageWork, WorkInterrupted
+from worker.verification import VerificationWork
+from worker.waking import Waker
+
+_log = get_logger(__name__)
+
+
+class WorkerProcess:
+    """What one process of the service holds from its start to its end.
+
+    Parameters
+    ----------
+    settings : Settings
+        Models, sizes and times.
+    database_url : str
+        Where the audits are.
+    wake_ups : WakeUps
+        How others are woken.
+    node : str
+        Celery's name of the worker.
+    queues : sequence of str
+        Queues it takes tasks from.
+    on_able : callable
+        Called when the models are ready (True) or cannot be used (False).
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        database_url: str,
+        wake_ups: WakeUps,
+        node: str,
+        queues: Sequence[str],
+        on_able: Callable[[bool], None],
+    ) -> None:
+        self._settings = settings
+        # A restarted worker has the same node name, and must not be taken for the lost one.
+        self._name = f"{node}/{secrets.token_hex(4)}"
+        self._queues = list(queues)
+        self._on_able = on_able
+        self._engine = make_engine(database_url)
+        self._renewal_engine = make_engine(database_url, pool_size=2)
+        self._sessions = session_factory(self._engine)
+        self._waker = Waker(self._sessions, wake_ups)
+        self._sweeper = Sweeper(self._sessions, self._waker, max_attempts=settings.max_attempts)
+        self._counters = Counters()
+        self._stopping = threading.Event()
+        self._rescorer = Rescorer(
+            self._engine, wake_ups, run_seconds=settings.run_seconds, stopping=self._stopping
+        )
+        stages = frozenset(stage for stage in Stage if queue_of(stage) in self._queues)
+        self._models = WorkerModels(
+            lambda: load_models(settings, stages, self._give_up_if_stopping), self._models_changed
+        )
+        self._busy = {stage: threading.Lock() for stage in Stage}
+        self._renewal = LeaseRenewal(
+            session_factory(self._renewal_engine),
+            lease_seconds=settings.lease_seconds,
+            report=self._report,
+        )
+
+    def start(self) -> None:
+        """Load the models and report, both in threads."""
+        self._renewal.start()
+        self._models.start()
+
+    def ask_to_stop(self) -> None:
+        """Let runs end soon; they hand back what they have not finished."""
+        self._stopping.set()
+        self._models.stop()
+        self._renewal.report_soon()
+
+    def stop(self) -> None:
+        """Sign off, once no run is going on any more."""
+        self.ask_to_stop()
+        self._renewal.stop()
+        try:
+            with translated(), self._sessions.begin() as session:
+                unregister(session, self._name)
+        except DatabaseUnavailable as error:
+            _log.warning("the worker could not sign off", error=str(error))
+        self._engine.dispose()
+        self._renewal_engine.dispose()
+
+    def run(self, stage: Stage) -> RunSummary:
+        """Answer a wake-up: work on a stage for a limited time.
+
+        What is left is handed back, and one wake-up is sent if anything waits.
+        """
+        with self._busy[stage]:
+            models = self._models.wait()
+            if models is None:
+                ended = Ended.STOPPING if self._stopping.is_set() else Ended.MODEL_BROKEN
+                return RunSummary(0, 0, ended, self._models.error)
+            summary = self._run_with(stage, models)
+            if summary.ended is Ended.MODEL_BROKEN:
+                self._models.declare_broken(summary.error or "")
+        return summary
+
+    def sweep(self) -> None:
+        """Bring back what was lost, and wake workers for what waits."""
+        self._sweeper.sweep()
+        self._rescorer.wake_stalled()
+
+    def rescore(self, rescoring_id: int) -> RescoringEnded:
+        """Answer a wake-up: work on a rescoring for a limited time."""
+        return self._rescorer.run(rescoring_id)
+
+    def create_partitions(self) -> None:
+        """Make the partitions of the coming months."""
+        with translated(), self._sessions.begin() as session:
+            ensure_current_partitions(session)
+
+    def _run_with(self, stage: Stage, models: LoadedModels) -> RunSummary:
+        try:
+            with self._renewal.hold() as held:
+                tools = RunTools(
+                    settings=self._settings,
+                    owner=self._name,
+                    sessions=self._sessions,
+                    held=held,
+                    outcomes=Outcomes(self._sessions, held, self._settings.max_attempts),
+                    waker=self._waker,
+                    counters=self._counters,
+                    stopping=self._stopping,
+                )
+                summary = BoundedRun(self._work(stage, models, tools), tools).run()
+            if summary.ended is not Ended.NO_DATABASE:
+                self._waker.wake(stage, "successor")
+        except DatabaseUnavailable as error:
+            summary = RunSummary(0, 0, Ended.NO_DATABASE, str(error))
+        if summary.error is not None:
+            _log.warning("a run ended early", ended=summary.ended.value, error=summary.error)
+        return summary
+
+    def _work(self, stage: Stage, models: LoadedModels, tools: RunTools) -> StageWork[Any]:
+        if stage is Stage.EXTRACTION and models.extraction is not None:
+            provenance = models.extraction.extractor.provenance.to_json()
+            row = self._model_id(ModelKind.EXTRACTOR, provenance)
+            return ExtractionWork(models.extraction, row, tools)
+        if stage is Stage.VERIFICATION and models.verification is not None:
+            row = self._model_id(ModelKind.NLI, encoder_identity(models.verification.nli))
+            return VerificationWork(models.verification, row, tools)
+        raise RuntimeError(f"this worker does not serve the queue {queue_of(stage).value}")
+
+    def _model_id(self, kind: ModelKind, provenance: dict[str, Any]) -> int:
+        with translated(), self._sessions.begin() as session:
+            return model_id(session, kind, provenance)
+
+    def _give_up_if_stopping(self) -> None:
+        if self._stopping.is_set():
+            raise WorkInterrupted
+
+    def _report(self, session: Session) -> None:
+        beat = partial(
+            heartbeat,
+            session,
+            self._name,
+            state=WorkerState.STOPPING if self._stopping.is_set() else self._models.state,
+            error=self._models.error,
+            models=self._models.names,
+            counters=self._counters.total(),
+        )
+        if not beat():
+            register(
+                session,
+                self._name,
+                queues=self._queues,
+                pid=os.getpid(),
+                host=socket.gethostname(),
+            )
+            beat()
+
+    def _models_changed(self) -> None:
+        self._on_able(self._models.state is WorkerState.READY)
+        self._renewal.report_soon()

@@ -1,0 +1,63 @@
+"""The sweeper: brings back audits whose worker was lost, and wakes workers for what waits."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session, sessionmaker
+
+from db.engine import DatabaseUnavailable, translated
+from db.leases import Recovered, Stage, recover_expired
+from db.workers import forget_lost
+from halldetect.logs import get_logger
+from worker.waking import Waker
+
+_log = get_logger(__name__)
+
+
+class Sweeper:
+    """Mends what a lost worker, a lost message or an emptied Redis leaves behind.
+
+    It may run at any time and anywhere, twice at once too.
+
+    Parameters
+    ----------
+    sessions : sessionmaker
+        Where the truth is.
+    waker : Waker
+        Wakes workers.
+    max_attempts : int
+        Faults at which an audit fails.
+    """
+
+    def __init__(self, sessions: sessionmaker[Session], waker: Waker, *, max_attempts: int) -> None:
+        self._sessions = sessions
+        self._waker = waker
+        self._max_attempts = max_attempts
+        self._is_after_outage = False
+
+    def sweep(self) -> None:
+        """Do one round.
+
+        Raises
+        ------
+        DatabaseUnavailable
+            When Postgres cannot be reached. No lease could be renewed meanwhile, so the next
+            round takes none away: their holders go first.
+        """
+        try:
+            recovered = self._recover()
+            woken = [stage.value for stage in Stage if self._waker.wake(stage, "swept")]
+        except DatabaseUnavailable:
+            self._is_after_outage = True
+            raise
+        self._is_after_outage = False
+        if recovered != Recovered(0, 0):
+            _log.warning("workers were lost", requeued=recovered.requeued, failed=recovered.failed)
+        if woken:
+            _log.info("work was waiting for a wake-up", stages=woken)
+
+    def _recover(self) -> Recovered:
+        with translated(), self._sessions.begin() as session:
+            forget_lost(session)
+            if self._is_after_outage:
+                return Recovered(0, 0)
+            return recover_expired(session, self._max_attempts)
