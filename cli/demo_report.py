@@ -21,9 +21,8 @@ from cli.stack.tables import addresses
 from halldetect.scoring.verdict import Label
 
 _QUERY = (
-    "SELECT a.custom_id, c.verdict, c.text FROM halldetect.audits a "
-    "JOIN halldetect.claims c ON c.audit_id = a.id "
-    "WHERE a.batch_id = {batch_id} AND c.verdict <> 'supported' ORDER BY c.score LIMIT 10"
+    "SELECT custom_id, verdict, text FROM trail.claims "
+    "WHERE batch_id = {batch_id} AND verdict <> 'supported' ORDER BY score LIMIT 10"
 )
 _WITHOUT_PSQL = (
     "import psycopg, sys; print(*psycopg.connect(sys.argv[1]).execute(sys.argv[2]), sep=chr(10))"
