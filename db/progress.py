@@ -16,6 +16,7 @@ from sqlalchemy import CursorResult, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from db.driver import driver_connection
 from db.leases import Lease, LeaseLost, held
 from db.models import (
     Audit,
@@ -296,19 +297,20 @@ def _copy_probabilities(
     session: Session, month: date, audit_id: int, matrix: ProbabilityMatrix
 ) -> None:
     ensure_partitions(session, month, 1)
-    driver = session.connection().connection.driver_connection
-    if driver is None:
-        raise RuntimeError("the session's connection is closed")
     rows = zip(
         _with_nulls(matrix.entailment),
         _with_nulls(matrix.neutral),
         _with_nulls(matrix.contradiction),
         strict=True,
     )
-    with driver.cursor().copy(
-        "COPY halldetect.probabilities (month, audit_id, position, entailment, neutral,"
-        " contradiction) FROM STDIN (FORMAT BINARY)"
-    ) as copy:
+    with (
+        driver_connection(session)
+        .cursor()
+        .copy(
+            "COPY halldetect.probabilities (month, audit_id, position, entailment, neutral,"
+            " contradiction) FROM STDIN (FORMAT BINARY)"
+        ) as copy
+    ):
         copy.set_types(["date", "int8", "int4", "float4[]", "float4[]", "float4[]"])
         for position, row in enumerate(rows):
             copy.write_row((month, audit_id, position, *row))

@@ -12,6 +12,7 @@ from sqlalchemy import CursorResult, insert, text
 from sqlalchemy.orm import Session
 
 from db.documents import document_digest, find_or_store_document
+from db.driver import driver_connection
 from db.models import Audit, Batch
 from db.policies import get_policy, list_policies, unknown_policy
 from halldetect.errors import InputError
@@ -137,10 +138,7 @@ class BatchUpload:
 
     def __enter__(self) -> Self:
         self._session.execute(_STAGING_TABLE)
-        driver = self._session.connection().connection.driver_connection
-        if driver is None:
-            raise RuntimeError("the session's connection is closed")
-        self._copy_context = driver.cursor().copy(_COPY)
+        self._copy_context = driver_connection(self._session).cursor().copy(_COPY)
         self._copy = self._copy_context.__enter__()
         return self
 
