@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, select, update
 from sqlalchemy.orm import Session
 
+from db.leases import FREE
 from db.models import Audit, Batch
 from halldetect.scoring.verdict import Label
 from halldetect.trail import Outcome, Status
@@ -99,7 +100,7 @@ def cancel_batch(session: Session, batch_id: int) -> BatchState | None:
     session.execute(
         update(Audit)
         .where(Audit.batch_id == batch_id, Audit.status.in_(_WAITING))
-        .values(status=Status.CANCELLED, finished_at=now, lease_owner=None, lease_expires_at=None)
+        .values(status=Status.CANCELLED, finished_at=now, **FREE)
         .execution_options(synchronize_session=False)
     )
     return batch_state(session, batch_id)

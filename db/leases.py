@@ -26,6 +26,10 @@ class LeaseLost(HallDetectError):
     """The audit is someone else's by now, or was cancelled: nothing was written."""
 
 
+# What an audit that nobody holds has instead of a lease.
+FREE: dict[str, Any] = {"lease_owner": None, "lease_expires_at": None, "lease_begun": False}
+
+
 class Stage(StrEnum):
     """What a worker does to an audit."""
 
@@ -199,9 +203,6 @@ def _take(
 ) -> list[ClaimedAudit]:
     if not ids:
         return []
-    started = (
-        Audit.extraction_started_at if stage is Stage.EXTRACTION else Audit.verification_started_at
-    )
     session.execute(
         update(Audit)
         .where(Audit.id.in_(ids))
@@ -211,7 +212,6 @@ def _take(
                 Audit.lease_expires_at: _expiry(lease_seconds),
                 Audit.fencing_token: Audit.fencing_token + 1,
                 Audit.attempts: Audit.attempts + 1,
-                started: func.clock_timestamp(),
             }
         )
         .execution_options(synchronize_session=False)
@@ -282,6 +282,26 @@ def _any_held(leases: Sequence[Lease]) -> ColumnElement[bool]:
     return tuple_(Audit.id, Audit.lease_owner, Audit.fencing_token).in_(keys)
 
 
+def begin(session: Session, stage: Stage, leases: Sequence[Lease]) -> set[int]:
+    """Note that work on audits begins; return the ids of those that are still held.
+
+    Only what was begun can be at fault when a worker is lost.
+    """
+    if not leases:
+        return set()
+    started = (
+        Audit.extraction_started_at if stage is Stage.EXTRACTION else Audit.verification_started_at
+    )
+    statement = (
+        update(Audit)
+        .where(_any_held(leases))
+        .values({Audit.lease_begun: True, started: func.clock_timestamp()})
+        .returning(Audit.id)
+        .execution_options(synchronize_session=False)
+    )
+    return set(session.scalars(statement))
+
+
 def renew(session: Session, leases: Sequence[Lease], lease_seconds: int) -> set[int]:
     """Lengthen leases; return the ids of the audits that are still held.
 
@@ -315,8 +335,7 @@ def release(session: Session, leases: Sequence[Lease], *, begun: bool) -> None:
         update(Audit)
         .where(_any_held(leases))
         .values(
-            lease_owner=None,
-            lease_expires_at=None,
+            **FREE,
             attempts=Audit.attempts - (0 if begun else 1),
         )
         .execution_options(synchronize_session=False)
@@ -326,46 +345,48 @@ def release(session: Session, leases: Sequence[Lease], *, begun: bool) -> None:
 def recover_expired(session: Session, max_attempts: int) -> Recovered:
     """Put audits whose worker was lost back into the line, or fail those that lost too many.
 
+    Those that the worker had claimed and not begun are back as if it had never taken them.
+
     Parameters
     ----------
     max_attempts : int
         Faults at which an audit fails.
     """
     expired = (
-        select(Audit.id, Audit.faults)
+        select(Audit.id, Audit.faults, Audit.lease_begun)
         .where(Audit.lease_expires_at < func.clock_timestamp(), Audit.lease_owner.isnot(None))
         .with_for_update(skip_locked=True)
     )
     rows = list(session.execute(expired))
-    hopeless = [row.id for row in rows if row.faults + 1 >= max_attempts]
-    others = [row.id for row in rows if row.faults + 1 < max_attempts]
-    freed = {
-        Audit.lease_owner: None,
-        Audit.lease_expires_at: None,
-        Audit.faults: Audit.faults + 1,
-        Audit.worker_lost: True,
-    }
-    if others:
-        _update(session, others, freed)
-    if hopeless:
-        reason = (
-            f"its worker was lost {max_attempts} times while it worked on this audit: the audit "
-            "may exhaust the memory or crash a model; see the worker's log"
-        )
-        _update(
-            session,
-            hopeless,
-            {
-                **freed,
-                Audit.status: Status.FAILED,
-                Audit.error: reason,
-                Audit.finished_at: func.clock_timestamp(),
-            },
-        )
-    return Recovered(requeued=len(others), failed=len(hopeless))
+    begun = [row for row in rows if row.lease_begun]
+    hopeless = [row.id for row in begun if row.faults + 1 >= max_attempts]
+    suspect = [row.id for row in begun if row.faults + 1 < max_attempts]
+    blameless = [row.id for row in rows if not row.lease_begun]
+    _update(session, blameless, {**FREE, "attempts": Audit.attempts - 1})
+    charged = {**FREE, "faults": Audit.faults + 1, "worker_lost": True}
+    _update(session, suspect, charged)
+    reason = (
+        f"its worker was lost {max_attempts} times while it worked on this audit: the audit "
+        "may exhaust the memory or crash a model; see the worker's log"
+    )
+    failed = {"status": Status.FAILED, "error": reason, "finished_at": func.clock_timestamp()}
+    _update(session, hopeless, {**charged, **failed})
+    return Recovered(requeued=len(blameless) + len(suspect), failed=len(hopeless))
 
 
-def _update(session: Session, ids: Sequence[int], values: dict[Any, Any]) -> None:
+def expire(session: Session, owner: str) -> None:
+    """Let the leases of a worker that is known to be gone run out at once."""
+    session.execute(
+        update(Audit)
+        .where(Audit.lease_owner == owner)
+        .values(lease_expires_at=func.clock_timestamp())
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _update(session: Session, ids: Sequence[int], values: dict[str, Any]) -> None:
+    if not ids:
+        return
     session.execute(
         update(Audit)
         .where(Audit.id.in_(ids))

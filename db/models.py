@@ -146,6 +146,7 @@ class Audit(Base):
         ),
         # Who works on it.
         CheckConstraint("(lease_owner IS NULL) = (lease_expires_at IS NULL)", name="lease_whole"),
+        CheckConstraint("lease_owner IS NOT NULL OR NOT lease_begun", name="begun_if_leased"),
         CheckConstraint(
             "lease_owner IS NULL OR status IN ('queued', 'extracted')", name="lease_if_waiting"
         ),
@@ -204,6 +205,7 @@ class Audit(Base):
     worker_lost: Mapped[bool] = mapped_column(Boolean, server_default=false())
     lease_owner: Mapped[str | None] = mapped_column(Text)
     lease_expires_at: Mapped[Moment | None]
+    lease_begun: Mapped[bool] = mapped_column(Boolean, server_default=false())
     fencing_token: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     extraction_started_at: Mapped[Moment | None]
     extracted_at: Mapped[Moment | None]

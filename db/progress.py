@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from db.driver import driver_connection
-from db.leases import Lease, LeaseLost, held
+from db.leases import FREE, Lease, LeaseLost, held
 from db.models import (
     Audit,
     Claim,
@@ -101,7 +101,7 @@ def save_extraction(
         status=Status.EXTRACTED,
         extracted_at=func.clock_timestamp(),
         worker_lost=False,
-        **_FREE,
+        **FREE,
     )
     session.execute(
         insert(Extraction).values(
@@ -200,7 +200,7 @@ def save_verification(
         supported=counts[Verdict.SUPPORTED],
         contradicted=counts[Verdict.CONTRADICTED],
         unsupported=counts[Verdict.UNSUPPORTED],
-        **_FREE,
+        **FREE,
     )
     session.execute(
         insert(Verification).values(
@@ -337,7 +337,7 @@ def fail_audit(session: Session, lease: Lease, error: str) -> None:
         error=_storable(error),
         finished_at=func.clock_timestamp(),
         faults=Audit.faults + 1,
-        **_FREE,
+        **FREE,
     )
 
 
@@ -355,11 +355,8 @@ def charge_fault(session: Session, lease: Lease, error: str, max_attempts: int) 
     if faults + 1 >= max_attempts:
         fail_audit(session, lease, f"failed {max_attempts} times, lastly: {error}")
         return True
-    _write_fenced(session, lease, faults=Audit.faults + 1, **_FREE)
+    _write_fenced(session, lease, faults=Audit.faults + 1, **FREE)
     return False
-
-
-_FREE: dict[str, None] = {"lease_owner": None, "lease_expires_at": None}
 
 
 def _write_fenced(session: Session, lease: Lease, **values: Any) -> date:

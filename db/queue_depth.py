@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from db.leases import Stage, in_line_for, is_free
 from db.models import Audit
+from halldetect.trail import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ def recent_throughput(session: Session, seconds: int = 60) -> float:
     ended = session.scalars(
         select(func.count())
         .select_from(Audit)
-        .where(Audit.finished_at > func.clock_timestamp() - timedelta(seconds=seconds))
+        .where(
+            Audit.finished_at > func.clock_timestamp() - timedelta(seconds=seconds),
+            Audit.status != Status.CANCELLED,
+        )
     ).one()
     return ended / seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
@@ -10,6 +10,7 @@ from sqlalchemy import delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from db.leases import expire
 from db.models import WorkerRow, WorkerState
 
 # Three missed reports: lost, stopped, or cut off.
@@ -104,6 +105,34 @@ def heartbeat(
         .execution_options(synchronize_session=False)
     )
     return reported is not None
+
+
+def end_predecessors(
+    session: Session, name: str, *, host: str, is_running: Callable[[int], bool]
+) -> None:
+    """Free at once what earlier processes of a worker's node held, if they run no more.
+
+    Parameters
+    ----------
+    name : str
+        The worker, as ``node/process``.
+    host : str
+        Where it runs: of processes elsewhere nothing is known.
+    is_running : callable
+        Tells whether the process of that id runs on this host.
+    """
+    node = name.partition("/")[0]
+    rows = session.scalars(
+        select(WorkerRow).where(
+            WorkerRow.host == host,
+            func.split_part(WorkerRow.name, "/", 1) == node,
+            WorkerRow.name != name,
+        )
+    ).all()
+    for row in rows:
+        if not is_running(row.pid):
+            expire(session, row.name)
+            unregister(session, row.name)
 
 
 def unregister(session: Session, name: str) -> None:

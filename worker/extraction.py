@@ -66,7 +66,7 @@ class ExtractionWork:
             for audit in load:
                 if self._tools.stopping.is_set():
                     break
-                if self._tools.held.begin(audit.lease) and self._extract(audit):
+                if self._tools.begin(self.stage, [audit.lease]) and self._extract(audit):
                     stored += 1
                     if audit.batch_id is None:
                         self._wake_verification()  # somebody waits for a single audit

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import psutil
 from sqlalchemy.orm import Session
 
 from db.engine import DatabaseUnavailable, make_engine, session_factory, translated
@@ -17,7 +18,7 @@ from db.leases import Stage
 from db.models import ModelKind, WorkerState
 from db.partitions import ensure_current_partitions
 from db.progress import model_id
-from db.workers import heartbeat, register, unregister
+from db.workers import end_predecessors, heartbeat, register, unregister
 from halldetect.auditor import encoder_identity
 from halldetect.logs import get_logger
 from halldetect.settings import Settings
@@ -202,8 +203,16 @@ class WorkerProcess:
                 pid=os.getpid(),
                 host=socket.gethostname(),
             )
+            end_predecessors(
+                session, self._name, host=socket.gethostname(), is_running=_is_another_process
+            )
             beat()
 
     def _models_changed(self) -> None:
         self._on_able(self._models.state is WorkerState.READY)
         self._renewal.report_soon()
+
+
+def _is_another_process(pid: int) -> bool:
+    """Tell whether a process runs that is not this one: in a container ids come again."""
+    return pid != os.getpid() and psutil.pid_exists(pid)

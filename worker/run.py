@@ -8,7 +8,7 @@ that are written meanwhile, so that the model waits for nobody.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from typing import Generic, Protocol, TypeVar
 from sqlalchemy.orm import Session, sessionmaker
 
 from db.engine import DatabaseUnavailable, translated
-from db.leases import ClaimedAudit, Stage
+from db.leases import ClaimedAudit, Lease, Stage, begin
 from halldetect.logs import get_logger
 from halldetect.settings import Settings
 from worker.counters import Counters
@@ -73,6 +73,18 @@ class RunTools:
     waker: Waker
     counters: Counters
     stopping: Event
+
+    def begin(self, stage: Stage, leases: Sequence[Lease]) -> set[Lease]:
+        """Note that work on audits begins, and return the leases that are still held.
+
+        Raises
+        ------
+        DatabaseUnavailable
+            When it could not be noted: nothing has begun.
+        """
+        with translated(), self.sessions.begin() as session:
+            ids = begin(session, stage, leases)
+        return {lease for lease in leases if lease.audit_id in ids and self.held.begin(lease)}
 
 
 class StageWork(Protocol[_Load]):

@@ -96,8 +96,10 @@ class VerificationWork:
 
     def process(self, load: VerificationLoad) -> Finish:
         """Run the encoder over all audits; see `worker.run.StageWork.process`."""
-        refused = [one for one in load.refused if self._tools.held.begin(one[0].lease)]
-        mine = [one for one in load.prepared if self._tools.held.begin(one.audit.lease)]
+        audits = [audit for audit, _ in load.refused] + [one.audit for one in load.prepared]
+        begun = self._tools.begin(self.stage, [audit.lease for audit in audits])
+        refused = [one for one in load.refused if one[0].lease in begun]
+        mine = [one for one in load.prepared if one.audit.lease in begun]
         matrices = self._verify(mine)
         return lambda: self._finish(refused, mine, matrices)
 

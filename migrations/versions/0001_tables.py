@@ -133,6 +133,7 @@ CREATE TABLE halldetect.audits (
     worker_lost BOOLEAN DEFAULT false NOT NULL,
     lease_owner TEXT,
     lease_expires_at TIMESTAMP WITH TIME ZONE,
+    lease_begun BOOLEAN DEFAULT false NOT NULL,
     fencing_token BIGINT DEFAULT 0 NOT NULL,
     extraction_started_at TIMESTAMP WITH TIME ZONE,
     extracted_at TIMESTAMP WITH TIME ZONE,
@@ -171,6 +172,7 @@ CREATE TABLE halldetect.audits (
         CHECK (least(supported, contradicted, unsupported, attempts, faults, fencing_token) >= 0),
     CONSTRAINT ck_audits_lease_whole
         CHECK ((lease_owner IS NULL) = (lease_expires_at IS NULL)),
+    CONSTRAINT ck_audits_begun_if_leased CHECK (lease_owner IS NOT NULL OR NOT lease_begun),
     CONSTRAINT ck_audits_lease_if_waiting
         CHECK (lease_owner IS NULL OR status IN ('queued', 'extracted')),
     CONSTRAINT fk_audits_batch_id FOREIGN KEY(batch_id) REFERENCES halldetect.batches (id),

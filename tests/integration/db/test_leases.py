@@ -12,6 +12,7 @@ from db.batches import batch_state, cancel_batch
 from db.leases import (
     LeaseLost,
     Stage,
+    begin,
     head_of_line,
     is_waiting,
     recover_expired,
@@ -24,14 +25,14 @@ from db.progress import charge_fault, fail_audit
 from db.queue_depth import queue_depths, recent_throughput
 
 
-def expire(sessions, audit_id=None):
-    """Let leases run out, as if their workers had been silent."""
+def expire(sessions, audit_id=None, begun=True):
+    """Let leases run out, as if their workers had been lost, in the middle of the work or not."""
     condition = "lease_owner IS NOT NULL" if audit_id is None else f"id = {audit_id}"
     with sessions.begin() as session:
         session.execute(
             text(
-                "UPDATE halldetect.audits SET lease_expires_at = now() - interval '1 second'"
-                f" WHERE {condition}"
+                "UPDATE halldetect.audits SET lease_expires_at = now() - interval '1 second',"
+                f" lease_begun = {begun} WHERE {condition}"
             )
         )
 
@@ -86,6 +87,32 @@ def test_an_audit_whose_worker_was_lost_goes_alone(service, sessions):
     assert ids(service.claim_extraction()) == [3, 4]
     stored = audit(sessions, 2)
     assert (stored.attempts, stored.faults, stored.worker_lost) == (2, 1, True)
+
+
+def test_what_a_lost_worker_had_not_begun_is_blameless(service, sessions):
+    service.submit("a", "b")
+    first, _ = service.claim_extraction()
+    with sessions.begin() as session:
+        assert begin(session, Stage.EXTRACTION, [first.lease]) == {1}
+    expire(sessions, audit_id=1)
+    expire(sessions, audit_id=2, begun=False)
+    assert recover(sessions).requeued == 2
+    first, second = audit(sessions, 1), audit(sessions, 2)
+    assert (first.attempts, first.faults, first.worker_lost) == (1, 1, True)
+    assert (second.attempts, second.faults, second.worker_lost) == (0, 0, False)
+    assert (first.extraction_started_at is None, second.extraction_started_at is None) == (
+        False,
+        True,
+    )
+
+
+def test_work_on_a_lost_lease_does_not_begin(service, sessions):
+    service.submit("a")
+    (late,) = service.claim_extraction()
+    expire(sessions)
+    recover(sessions)
+    with sessions.begin() as session:
+        assert begin(session, Stage.EXTRACTION, [late.lease]) == set()
 
 
 def test_an_audit_to_be_run_alone_parts_the_line(service, sessions):
@@ -217,4 +244,6 @@ def test_depths_tell_what_waits_and_what_runs(service, sessions):
     service.verify(service.claim_verification()[0])
     with sessions.begin() as session:
         assert not is_waiting(session, Stage.VERIFICATION)
+        assert recent_throughput(session, seconds=10) == 0.1
+        cancel_batch(session, 1)
         assert recent_throughput(session, seconds=10) == 0.1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import text
 
+from db.leases import recover_expired
 from db.models import WorkerState
 from db.workers import (
     WorkerCounters,
+    end_predecessors,
     forget_lost,
     heartbeat,
     live_workers,
@@ -50,3 +53,21 @@ def test_a_silent_worker_is_lost_and_must_register_anew(sessions):
             models=[],
             counters=WorkerCounters(),
         )
+
+
+@pytest.mark.parametrize(("runs", "state"), [(False, "queued"), (True, "held")])
+def test_a_restarted_worker_frees_what_its_dead_predecessor_held(service, sessions, runs, state):
+    service.submit("a")
+    with sessions.begin() as session:
+        register(session, "nli@a/1", queues=["nli"], pid=11, host="a")
+        register(session, "nli@b/1", queues=["nli"], pid=11, host="b")
+    service.claim_extraction(owner="nli@a/1")
+    with sessions.begin() as session:
+        end_predecessors(session, "nli@a/2", host="a", is_running=lambda pid: runs)
+        end_predecessors(session, "nli@a/2", host="b", is_running=lambda pid: False)
+        end_predecessors(session, "other@a/2", host="a", is_running=lambda pid: False)
+        recover_expired(session, 3)
+    assert len(service.claim_extraction(owner="nli@a/2")) == (0 if state == "held" else 1)
+    with sessions.begin() as session:
+        names = [worker.name for worker in live_workers(session)]
+    assert names == (["nli@a/1", "nli@b/1"] if runs else ["nli@b/1"])

@@ -109,7 +109,7 @@ def test_a_worker_that_ends_in_the_middle_of_a_load(
     here.run(Stage.EXTRACTION)
     assert wake_ups.queued(Queue.NLI) == 1
     (worker,) = start_celery("nli", lease_seconds=4)
-    wait_until(lambda: not nothing_is_held())
+    wait_until(lambda: rows("SELECT lease_begun FROM halldetect.audits") == [(True,)])
     code = worker.end(number)
     if number is signal.SIGTERM:
         assert code == 0

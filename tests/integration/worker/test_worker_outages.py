@@ -20,6 +20,9 @@ from worker.recovery import Sweeper
 from worker.run import Ended
 from worker.waking import Waker
 
+HELD = "SELECT custom_id FROM halldetect.audits WHERE lease_owner IS NOT NULL"
+BEGUN = "SELECT custom_id FROM halldetect.audits WHERE lease_begun"
+
 
 class Outage:
     """Refuses all connections to a database, as if its server was gone."""
@@ -129,7 +132,8 @@ def sweeper(sessions, wake_ups):
 def lose_worker(rows, custom_id):
     rows(
         "UPDATE halldetect.audits SET lease_owner = 'nli@lost/1', fencing_token = 1, attempts = 1,"
-        " lease_expires_at = now() - interval '1 second' WHERE custom_id = :custom_id RETURNING id",
+        " lease_begun = true, lease_expires_at = now() - interval '1 second'"
+        " WHERE custom_id = :custom_id RETURNING id",
         custom_id=custom_id,
     )
 
@@ -168,6 +172,24 @@ def test_an_audit_whose_worker_was_lost_shares_no_load(start_worker, submit, row
     summary = process.run(Stage.VERIFICATION)
     assert (summary.loads, summary.audits) == (3, 3)
     assert with_heron == [[("r2",)]]
+
+
+def test_a_poison_audit_takes_no_neighbour_with_it(start_worker, submit, rows, encoder):
+    submit("A heron saw it.", "The mill opened in 1900.", "Nobody was hurt.")
+    process = start_worker("extraction", "nli")
+    process.run(Stage.EXTRACTION)
+    lose_worker(rows, "r1")
+    process.sweep()
+    while_it_runs = []
+
+    def note(batch):
+        if encoder.has_word(batch, "heron"):
+            wait_until(lambda: rows(HELD) != [("r1",)])  # the load ahead is claimed
+            while_it_runs.extend(rows(BEGUN))
+
+    encoder.before = note
+    process.run(Stage.VERIFICATION)
+    assert while_it_runs == [("r1",)]
 
 
 def test_redis_that_lost_everything_is_filled_again_and_never_overfilled(
