@@ -284,14 +284,17 @@ def status(
     """Show how a batch is doing or, without one, what runs on this machine."""
     from halldetect.settings import load_settings
 
+    settings = load_settings()
     if batch is not None:
         from cli.client.status_command import show_batch
 
-        return show_batch(batch, load_settings(), wait=wait, as_json=as_json)
+        return show_batch(batch, settings, wait=wait, as_json=as_json)
     _refuse("without a batch there is nothing to wait for", {"--wait": wait})
+    if settings.api_url is not None:
+        tell("this is the stack of this machine; HALLDETECT_API_URL counts for `status BATCH`")
     from cli.stack.status_command import show_stack
 
-    return show_stack(load_settings(), as_json=as_json)
+    return show_stack(settings, as_json=as_json)
 
 
 @app.command()

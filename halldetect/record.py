@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -91,13 +92,21 @@ class Record(BaseModel):
     @field_validator("source")
     @classmethod
     def _is_not_blank(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("is empty or only white space: there is nothing to audit against")
+        if not _has_visible(value):
+            raise ValueError(
+                "is empty, or only white space and invisible characters: there is nothing to "
+                "audit against"
+            )
         return value
 
 
 _ALIASES = {"custom_id": "id", "context": "question"}
 _FIELDS = frozenset(Record.model_fields) | frozenset(_ALIASES.values())
+
+
+def _has_visible(text: str) -> bool:
+    """Tell whether a text has a character that is no separator, control or format character."""
+    return any(unicodedata.category(character)[0] not in "ZC" for character in text)
 
 
 def text_fault(text: str) -> str | None:

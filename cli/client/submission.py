@@ -11,7 +11,8 @@ from cli.client.service import Service
 from cli.client.upload import Upload
 from cli.progress_display import ProgressDisplay, progress_display
 
-_SECONDS_BEFORE_TRIES = (1.0, 2.0, 4.0)
+# Longer than an API that died takes until it answers again.
+_SECONDS_BEFORE_TRIES = (1.0, 2.0, 4.0, 8.0)
 _MEGABYTE = 1_000_000
 
 
@@ -44,7 +45,10 @@ def send_batch(
             except ServiceUnavailable as error:
                 pause = next(pauses, None)
                 if pause is None:
-                    raise
+                    raise ServiceUnavailable(
+                        f"{error}; if it took the batch before it went away, GET /v1/batches "
+                        "lists it: look there before you submit the file again"
+                    ) from error
                 display.say(f"{error}; trying again in {pause:.0f} s")
                 time.sleep(pause)
 

@@ -200,3 +200,9 @@ def test_a_byte_order_mark_is_dropped_before_the_first_line_only(tmp_path):
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n")
     assert list(read_jsonl(path)) == [(1, b"{}"), (2, b"\xef\xbb\xbf{}")]
+
+
+@pytest.mark.parametrize("source", ["", " \n", "\u200b\u200b", "\ufeff\u2060 \u00ad"])
+def test_a_source_that_shows_nothing_is_refused(source):
+    with pytest.raises(InputError, match="source: is empty, or only white space and invisible"):
+        make_record(source=source, response="x")
