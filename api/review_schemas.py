@@ -8,7 +8,14 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from api.schemas import NextCursor, PageQuery
-from db.reviews import Agreement, FlagCounts, FlaggedClaim, StoredReview, flag_precision
+from db.reviews import (
+    Agreement,
+    FlagCounts,
+    FlaggedClaim,
+    StoredReview,
+    flag_precision,
+    reviewer_fault,
+)
 from db.trails import StoredClaim
 from halldetect.record import text_fault
 from halldetect.scoring.verdict import Label, Verdict
@@ -24,17 +31,18 @@ def _storable(text: str) -> str:
 
 
 def _plain_name(name: str) -> str:
-    if name != name.strip():
-        raise ValueError("starts or ends with white space: another reviewer by that name would do")
+    if fault := reviewer_fault(name):
+        raise ValueError(fault)
     return name
 
 
 ReviewerName = Annotated[
     str,
     Field(min_length=1, max_length=_LONGEST_NAME, description="Who reviews."),
-    AfterValidator(_storable),
     AfterValidator(_plain_name),
 ]
+# The limit stands with the text: of anything else, it would be told in items.
+Note = Annotated[str, Field(max_length=_LONGEST_NOTE), AfterValidator(_storable)]
 
 
 class ReviewBody(BaseModel):
@@ -44,9 +52,7 @@ class ReviewBody(BaseModel):
 
     reviewer: ReviewerName
     verdict: Verdict = Field(description="What the verdict should be.")
-    note: Annotated[str, AfterValidator(_storable)] | None = Field(
-        default=None, max_length=_LONGEST_NOTE, description="Why."
-    )
+    note: Note | None = Field(default=None, description="Why.")
 
 
 class ReviewView(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Self
 
@@ -19,11 +20,12 @@ from halldetect.scoring.verdict import Label
 from halldetect.trail import Outcome
 
 _MOST_EXAMPLES = 100
+_ID = re.compile("[1-9][0-9]{0,18}")
 
 
-def _in_range(text: str) -> str:
-    if int(text) > LARGEST_ID:
-        raise ValueError(f"ids end at {LARGEST_ID}")
+def _id_text(text: str) -> str:
+    if not _ID.fullmatch(text) or int(text) > LARGEST_ID:
+        raise ValueError(f"ids are whole numbers from 1 to {LARGEST_ID}, in digits alone")
     return text
 
 
@@ -33,7 +35,10 @@ def _storable(text: str) -> str:
     return text
 
 
-IdText = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,18}$"), AfterValidator(_in_range)]
+# The pattern is for the documentation: as a fault it would say little.
+IdText = Annotated[
+    str, Field(json_schema_extra={"pattern": f"^{_ID.pattern}$"}), AfterValidator(_id_text)
+]
 Text = Annotated[str, AfterValidator(_storable)]
 
 
@@ -165,7 +170,7 @@ class ComparisonQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    against: str | None = Field(
+    against: Text | None = Field(
         default=None,
         description="Name of another policy; without one, each audit's own.",
     )

@@ -97,14 +97,15 @@ def generate(
     Raises
     ------
     ValueError
-        When the database holds audits.
+        When the database holds audits, or what they refer to; nothing was written.
     """
     started = time.perf_counter()
+    address = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    _check_empty(address)
     upgrade(url)
     random = np.random.default_rng(seed)
     audits = max(1, round(claims / CLAIMS_PER_AUDIT))
     plan = _plan(url, random, audits, months)
-    address = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     stored_claims = cells = 0
     # The server stores one portion while the next is made.
     with psycopg.connect(address) as connection, ThreadPoolExecutor(1) as sender:
@@ -188,12 +189,20 @@ def _documents(random: np.random.Generator, audits: int) -> Documents:
     return Documents(sentences, chosen)
 
 
+def _check_empty(address: str) -> None:
+    """Refuse a database with rows in the tables that get numbers from 1."""
+    with psycopg.connect(address) as connection:
+        for table in _SEQUENCES:
+            name = f"halldetect.{table}"
+            if connection.execute("SELECT to_regclass(%s)", [name]).fetchone() == (None,):
+                continue
+            if connection.execute(f"SELECT EXISTS (SELECT FROM {name})").fetchone() == (True,):
+                raise ValueError(f"the database holds {table}: give the address of an empty one")
+
+
 def _prepare(connection: psycopg.Connection) -> None:
     connection.execute("SET session_replication_role = replica")
     connection.execute("SET timezone = 'UTC'")
-    found = connection.execute("SELECT EXISTS (SELECT FROM halldetect.audits)").fetchone()
-    if found == (True,):
-        raise ValueError("the database holds audits: give the address of an empty one")
 
 
 def _store_batches(connection: psycopg.Connection, plan: Plan) -> None:

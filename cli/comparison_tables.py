@@ -43,7 +43,7 @@ def print_comparison(console: Console, scoring: Scoring, report: Comparison) -> 
     )
     for skip in scoring.skips:
         reason = _REASONS.get(skip.reason, skip.reason)
-        _print(console, f"skipped: {skip.audits:,} audits, {reason} (such as {skip.example})")
+        _print(console, f"skipped: {skip.audits:,} audits, {reason} (such as audit {skip.example})")
     if report.compared:
         _print(console, "audits: label before, and after", _label_table(report))
         _print(console, "claims: verdict before, and after", _verdict_table(report))

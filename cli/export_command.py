@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from cli.client.complete_file import CompleteFile
 from cli.consoles import tell
@@ -86,5 +85,5 @@ def _destination(out: str) -> Iterator[Callable[[bytes], object]]:
         yield sys.stdout.buffer.write
         sys.stdout.buffer.flush()
         return
-    with CompleteFile(Path(out)) as file:
+    with CompleteFile(out) as file:
         yield file.write

@@ -6,7 +6,6 @@ import json
 import sys
 from dataclasses import asdict
 from datetime import UTC, date, datetime
-from typing import Any
 
 from rich.console import Console
 
@@ -49,13 +48,18 @@ def prune_database(before: str, settings: Settings, *, agreed: bool, as_json: bo
     """
     day = _past_day(before)
     with open_database(settings) as engine, pruning(engine, day) as it:
-        console = messages_console() if as_json else results_console()
-        if not as_json or not agreed:
-            _print_plan(console, it.plan)
-        done = _run(it) if not it.plan.is_empty and (agreed or _asked()) else None
         plan = it.plan
+        must_ask = not (agreed or plan.is_empty)
+        console = messages_console() if as_json else results_console()
+        if not as_json or (must_ask and sys.stdin.isatty()):
+            _print_plan(console, plan)
+        if must_ask and not sys.stdin.isatty():
+            if as_json:
+                _print_object(plan, None)
+            raise InputError("nothing was deleted: there is no terminal to ask at; give --yes")
+        done = _run(it) if not plan.is_empty and (agreed or _asked()) else None
     if as_json:
-        sys.stdout.write(json.dumps(_as_object(plan, done)) + "\n")
+        _print_object(plan, done)
     elif done is not None:
         console.print(
             f"deleted: audits {done.audits:,}, documents {done.documents:,}, months of "
@@ -109,8 +113,6 @@ def _print_plan(console: Console, plan: PrunePlan) -> None:
 
 
 def _asked() -> bool:
-    if not sys.stdin.isatty():
-        raise InputError("nothing was deleted: there is no terminal to ask at; give --yes")
     console = messages_console()
     console.print("delete this for good? [y/N] ", end="")
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
@@ -134,11 +136,12 @@ def _run(it: Pruning) -> Pruned:
             ) from None
 
 
-def _as_object(plan: PrunePlan, done: Pruned | None) -> dict[str, Any]:
-    return {
+def _print_object(plan: PrunePlan, done: Pruned | None) -> None:
+    document = {
         "plan": {**asdict(plan), "before": plan.before.isoformat()},
         "pruned": None if done is None else asdict(done),
     }
+    sys.stdout.write(json.dumps(document) + "\n")
 
 
 def _size(count: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cli.consistency import StoredState, is_same_score
 from db.progress import SpanKey
 from db.readings import StoredReading
 from db.trails import StoredAudit
@@ -16,7 +17,6 @@ from halldetect.claims.model import Decomposition
 from halldetect.errors import InputError
 from halldetect.nli.model import NliModel
 from halldetect.nli.pair_tokenizer import PairTokenizer
-from halldetect.rescoring import scoring_input
 from halldetect.results import chunk_spans
 from halldetect.scoring.matrix import ProbabilityMatrix, ScoringInput
 from halldetect.scoring.policy import parse_policy
@@ -26,9 +26,6 @@ from halldetect.sources import PreparedSource
 from halldetect.text.sentences import SPLITTER
 from halldetect.trail import ChunkTrail, Matrix, TextSpan
 from halldetect.verification import Hypotheses, VerificationInput, verify
-
-# The same numbers through the same function: what is left is the order of a sum.
-_SAME_SCORE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +61,7 @@ class RepeatedVerification:
     @property
     def is_consistent(self) -> bool:
         """Whether the stored score is that of the stored probabilities."""
-        if self.stored_score is None or self.rescored is None:
-            return self.stored_score is self.rescored
-        return abs(self.stored_score - self.rescored) <= _SAME_SCORE
+        return is_same_score(self.stored_score, self.rescored)
 
     def is_reproduced(self, tolerance: float) -> bool:
         """Tell whether probabilities, verdicts and label are the same again."""
@@ -110,9 +105,26 @@ class SpansDiffer(InputError):
 
 
 def repeat_verification(
-    audit: StoredAudit, reading: StoredReading, nli: NliModel, options: AuditOptions
+    audit: StoredAudit,
+    reading: StoredReading,
+    stored: StoredState,
+    nli: NliModel,
+    options: AuditOptions,
 ) -> RepeatedVerification:
     """Verify the stored claims of a completed audit again, and score them by its policy.
+
+    Parameters
+    ----------
+    audit : StoredAudit
+        With its probabilities.
+    reading : StoredReading
+        How its source was read.
+    stored : StoredState
+        What follows from the probabilities.
+    nli : NliModel
+        The encoder that the trail names.
+    options : AuditOptions
+        Limits.
 
     Raises
     ------
@@ -121,8 +133,6 @@ def repeat_verification(
     InputError, VerificationError
         As for an audit.
     """
-    _check_matrix(audit)
-    stored = scoring_input(audit)
     policy = parse_policy({"name": audit.policy.name, **audit.policy.rules})
     source = read_source(reading.source, nli, options)
     _check_spans(audit.matrix, source, reading.key, nli)
@@ -132,17 +142,16 @@ def repeat_verification(
         token_budget=options.token_budget,
         preselected_spans=reading.preselected_spans,
     )
-    repeated = ScoringInput(matrix, stored.flagged, chunk_spans(source.library))
-    rescored = score_audits([stored], policy).audit(0)
+    repeated = ScoringInput(matrix, stored.scored.flagged, chunk_spans(source.library))
     score = score_audits([repeated], policy).audit(0)
-    compared, largest, otherwise = _compare(stored.matrix, matrix)
+    compared, largest, otherwise = _compare(stored.scored.matrix, matrix)
     return RepeatedVerification(
         compared=compared,
         largest_difference=largest,
         otherwise_selected=otherwise,
         changed_verdicts=_changed_verdicts(audit, score),
         stored_score=audit.fedscore,
-        rescored=rescored.response_score,
+        rescored=stored.response_score,
         repeated_score=score.response_score,
         stored_label=audit.label,
         repeated_label=score.label,
@@ -175,15 +184,6 @@ def repeat_extraction(
         stored_tokens=sum(call.output_tokens for call in audit.generations),
         repeated_tokens=_tokens(decomposition),
     )
-
-
-def _check_matrix(audit: StoredAudit) -> None:
-    rows = 0 if audit.matrix is None else len(audit.matrix.entailment)
-    if rows != len(audit.claims):
-        raise InputError(
-            f"audit {audit.id} has {len(audit.claims)} claims and probabilities of {rows}: its "
-            "trail is damaged"
-        )
 
 
 def _stored_hypotheses(audit: StoredAudit, nli: NliModel) -> Hypotheses:

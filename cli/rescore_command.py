@@ -15,6 +15,8 @@ from cli.client.errors import ServiceError, ServiceUnavailable
 from cli.client.following import patiently
 from cli.comparison_tables import print_comparison
 from cli.consoles import results_console
+from cli.option_texts import check_options
+from cli.printable import printable, shortened
 from cli.progress_display import progress_display
 from cli.scoring_service import Scoring, ScoringService
 from db.judgement_models import RescoringState
@@ -25,6 +27,8 @@ from halldetect.settings import Settings
 _EXIT_DONE = 0
 _SECONDS_BETWEEN_LOOKS = 0.25
 _LARGEST_POLICY_FILE = 1_000_000
+_LARGEST_ID = 2**63 - 1
+_OPTION_CHARACTERS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ def rescore_audits(
     """
     if (policy is None) == (policy_file is None):
         raise InputError("give either --policy NAME or --policy-file FILE")
+    check_options({"--policy": policy, "--against": against})
     selection = selected.to_json()
     body = None if policy_file is None else _read_policy(policy_file)
     with ScoringService(api_address(settings)) as service:
@@ -171,10 +176,19 @@ def _read_policy(path: Path) -> bytes:
 
 def _ids(text: str) -> list[str]:
     ids = [part.strip() for part in text.split(",") if part.strip()]
-    wrong = [part for part in ids if not (part.isascii() and part.isdigit())]
+    wrong = [part for part in ids if not _is_id(part)]
     if wrong or not ids:
-        raise InputError(f"--ids: {(wrong or [text])[0]!r} is no audit; write them as 17,18")
-    return [str(int(part)) for part in ids]
+        shown = shortened(printable((wrong or [text])[0]), _OPTION_CHARACTERS)
+        raise InputError(
+            f"--ids: {shown!r} is no audit; write numbers from 1 to {_LARGEST_ID}, as 17,18"
+        )
+    return [part.lstrip("0") for part in ids]
+
+
+def _is_id(text: str) -> bool:
+    digits = text.lstrip("0")
+    is_number = text.isascii() and text.isdigit() and 0 < len(digits) <= len(str(_LARGEST_ID))
+    return is_number and int(digits) <= _LARGEST_ID
 
 
 def _moment(text: str, option: str) -> str:

@@ -13,6 +13,7 @@ from cli.consoles import results_console
 from cli.review_keys import Key, read_key, verdict_of
 from cli.review_screen import claim_screen, summary_table
 from cli.review_service import FlaggedClaim, FlaggedPage, ReviewService
+from db.reviews import reviewer_fault
 from halldetect.errors import InputError
 from halldetect.settings import Settings
 
@@ -39,11 +40,11 @@ def review_batch(batch_id: int, settings: Settings, *, reviewer: str | None) -> 
     Raises
     ------
     InputError
-        There is no such batch, or nobody knows who reviews.
+        There is no such batch, nobody knows who reviews, or nobody can review under that name.
     ServiceError
         The service cannot be reached, or failed; what was said before is stored.
     """
-    name = _login_name() if reviewer is None else reviewer
+    name = _reviewer(reviewer)
     console = results_console()
     with ReviewService(api_address(settings)) as service:
         try:
@@ -105,6 +106,17 @@ def _this_time(said: Counter[Key]) -> str:
         f"{said[Key.CORRECT]:,}, unsupported {said[Key.UNSUPPORTED]:,}, contradicted "
         f"{said[Key.CONTRADICTED]:,}); skipped {said[Key.SKIP]:,}"
     )
+
+
+def _reviewer(given: str | None) -> str:
+    """Return who reviews; refuse a name that the service would not take."""
+    name = _login_name() if given is None else given
+    fault = reviewer_fault(name)
+    if fault is None:
+        return name
+    if given is None:
+        raise InputError(f"the login name {fault}; give --reviewer NAME")
+    raise InputError(f"--reviewer: {fault}")
 
 
 def _login_name() -> str:

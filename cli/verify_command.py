@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from cli.consistency import Mismatch, StoredState, check_stored
 from cli.consoles import results_console, tell
 from cli.database import open_database
 from cli.named_models import differences, load_named_extractor, load_named_nli
@@ -24,7 +25,7 @@ from cli.repetition import (
 from db.audits import get_audit
 from db.engine import session_factory
 from db.readings import StoredReading, stored_reading
-from db.trails import StoredAudit
+from db.trails import StoredAudit, TrailDamaged
 from halldetect.auditor import AuditOptions, encoder_identity
 from halldetect.claims.extractor import ClaimExtractor
 from halldetect.claims.model import ExtractionMode
@@ -50,10 +51,13 @@ class _Models:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """What came of an audit that was run again."""
+    """What came of an audit that was run again; without `audit` its rows could not be read."""
 
-    audit: StoredAudit
+    audit_id: int
     tolerance: float
+    audit: StoredAudit | None = None
+    trail_fault: str | None = None
+    mismatches: tuple[Mismatch, ...] = ()
     verification: RepeatedVerification | None = None
     spans_fault: str | None = None
     extraction: RepeatedExtraction | None = None
@@ -62,12 +66,17 @@ class _Report:
     warnings: tuple[str, ...] = ()
 
     @property
-    def is_reproduced(self) -> bool:
+    def is_reproduced(self) -> bool | None:
+        """Whether it came out as stored; None when that takes the encoder, which is not here."""
+        if self.trail_fault is not None or self.mismatches:
+            return False
+        if self.missing_nli is not None:
+            return None
         return self.verification is not None and self.verification.is_reproduced(self.tolerance)
 
     @property
     def exit_code(self) -> int:
-        if self.missing_nli is not None:
+        if self.is_reproduced is None:
             return _EXIT_MISSING
         return _EXIT_REPRODUCED if self.is_reproduced else _EXIT_DIFFERS
 
@@ -89,9 +98,10 @@ def verify_audit(audit_id: int, settings: Settings, *, tolerance: float, as_json
     Returns
     -------
     int
-        0 when probabilities, verdicts and label are the same again, 1 when they are not, 3 when
-        the encoder that the trail names is not here. Claims that come out otherwise are told and
-        change no exit code: the stored ones were verified.
+        0 when probabilities, verdicts and label are the same again and all that is stored beside
+        them follows from them, 1 when not, 3 when nothing speaks against the trail and the encoder
+        that it names is not here. Claims that come out otherwise are told and change no exit code:
+        the stored ones were verified.
 
     Raises
     ------
@@ -100,10 +110,7 @@ def verify_audit(audit_id: int, settings: Settings, *, tolerance: float, as_json
     UnavailableError
         The database cannot be reached.
     """
-    audit, reading = _read(audit_id, settings)
-    models = _load(audit, settings)
-    options = replace(audit_options(settings), mode=ExtractionMode(audit.extraction_mode or ""))
-    report = _report(audit, reading, models, options, tolerance)
+    report = _run(audit_id, settings, tolerance)
     if as_json:
         sys.stdout.write(json.dumps(_as_object(report), ensure_ascii=False) + "\n")
     else:
@@ -114,13 +121,33 @@ def verify_audit(audit_id: int, settings: Settings, *, tolerance: float, as_json
     return report.exit_code
 
 
-def _read(audit_id: int, settings: Settings) -> tuple[StoredAudit, StoredReading]:
+def _run(audit_id: int, settings: Settings, tolerance: float) -> _Report:
+    report = _Report(audit_id, tolerance)
+    try:
+        audit, reading = _read(audit_id, settings)
+    except TrailDamaged as error:
+        return replace(report, trail_fault=str(error))
+    report = replace(report, audit=audit)
+    state = None
+    try:
+        state = check_stored(audit, reading)
+        report = replace(report, mismatches=state.mismatches)
+    except TrailDamaged as error:
+        report = replace(report, trail_fault=str(error))
+    if reading is None:
+        return report
+    models = _load(audit, settings)
+    options = replace(audit_options(settings), mode=ExtractionMode(audit.extraction_mode or ""))
+    return _repeated(report, audit, reading, state, models, options)
+
+
+def _read(audit_id: int, settings: Settings) -> tuple[StoredAudit, StoredReading | None]:
     with open_database(settings) as engine, session_factory(engine)() as session:
         audit = get_audit(session, audit_id, with_matrix=True)
         reading = stored_reading(session, audit_id)
     if audit is None:
         raise InputError(f"there is no audit {audit_id}")
-    if audit.status is not Status.COMPLETED or reading is None:
+    if audit.status is not Status.COMPLETED:
         reason = f" ({audit.error})" if audit.error else ""
         raise InputError(f"audit {audit_id} is {audit.status.value}{reason}: nothing to run again")
     return audit, reading
@@ -140,16 +167,17 @@ def _load(audit: StoredAudit, settings: Settings) -> _Models:
     return _Models(nli, extractor, missing_nli, missing_extractor)
 
 
-def _report(
+def _repeated(
+    report: _Report,
     audit: StoredAudit,
     reading: StoredReading,
+    state: StoredState | None,
     models: _Models,
     options: AuditOptions,
-    tolerance: float,
 ) -> _Report:
-    report = _Report(
-        audit,
-        tolerance,
+    """Run what can be run of an audit again; without `state` there is nothing to compare with."""
+    report = replace(
+        report,
         missing_nli=models.missing_nli,
         missing_extractor=models.missing_extractor,
         warnings=tuple(_warnings(audit, models)),
@@ -159,8 +187,10 @@ def _report(
     if models.extractor is not None:
         extraction = repeat_extraction(audit, models.extractor, models.nli.tokenizer, options)
         report = replace(report, extraction=extraction)
+    if state is None:
+        return report
     try:
-        verification = repeat_verification(audit, reading, models.nli, options)
+        verification = repeat_verification(audit, reading, state, models.nli, options)
     except SpansDiffer as error:
         return replace(report, spans_fault=str(error))
     return replace(report, verification=verification)
@@ -181,8 +211,8 @@ def _warnings(audit: StoredAudit, models: _Models) -> list[str]:
 def _as_object(report: _Report) -> dict[str, Any]:
     verification, extraction = report.verification, report.extraction
     return {
-        "audit_id": report.audit.id,
-        "reproduced": None if report.missing_nli is not None else report.is_reproduced,
+        "audit_id": str(report.audit_id),
+        "reproduced": report.is_reproduced,
         "tolerance": report.tolerance,
         "verification": None
         if verification is None
@@ -190,38 +220,56 @@ def _as_object(report: _Report) -> dict[str, Any]:
         "extraction": None
         if extraction is None
         else {**asdict(extraction), "is_same": extraction.is_same},
+        "trail_fault": report.trail_fault,
+        "mismatches": [asdict(mismatch) for mismatch in report.mismatches],
         "spans_fault": report.spans_fault,
         "missing": [m for m in (report.missing_nli, report.missing_extractor) if m is not None],
         "warnings": list(report.warnings),
-        "models": report.audit.models,
+        "models": {} if report.audit is None else report.audit.models,
     }
 
 
 def _print(console: Console, report: _Report) -> None:
-    if report.missing_nli is None:
+    if report.is_reproduced is not None:
         word = ("reproduced", "bold green") if report.is_reproduced else ("differs", "bold red")
-        console.print(Text.assemble(f"audit {report.audit.id}: ", word))
-    if report.spans_fault is not None:
-        console.print(Text(report.spans_fault))
-    if report.verification is not None:
-        _print_verification(console, report.verification, report)
+        console.print(Text.assemble(f"audit {report.audit_id}: ", word))
+    for fault in (report.trail_fault, report.spans_fault):
+        if fault is not None:
+            console.print(Text(printable(fault)))
+    if report.mismatches:
+        named = "; ".join(map(_named, report.mismatches))
+        console.print(Text(f"stored otherwise than the stored probabilities say: {named}"))
+    if report.verification is not None and report.audit is not None:
+        _print_verification(console, report.verification, report.audit, report.tolerance)
     if report.extraction is not None:
         _print_extraction(console, report.extraction)
     for warning in report.warnings:
         console.print(Text(f"warning: {printable(warning)}", style="yellow"))
 
 
-def _print_verification(console: Console, again: RepeatedVerification, report: _Report) -> None:
+def _named(mismatch: Mismatch) -> str:
+    """Name a field and the claims, of which there may be many."""
+    if not mismatch.claims:
+        return mismatch.field
+    shown = ", ".join(map(str, mismatch.claims[:_CLAIMS_SHOWN]))
+    more = len(mismatch.claims) - _CLAIMS_SHOWN
+    others = f" and {more:,} others" if more > 0 else ""
+    return f"{mismatch.field} of claim {shown}{others}"
+
+
+def _print_verification(
+    console: Console, again: RepeatedVerification, audit: StoredAudit, tolerance: float
+) -> None:
     console.print(
         f"probabilities: {again.compared:,} compared, largest difference "
-        f"{again.largest_difference:.2g} (tolerance {report.tolerance:g})"
+        f"{again.largest_difference:.2g} (tolerance {tolerance:g})"
     )
     if again.otherwise_selected:
         console.print(
             f"spans: {again.otherwise_selected:,} pairs of claim and span were checked in one of "
             "the two runs only"
         )
-    claims = report.audit.claims
+    claims = audit.claims
     console.print(
         f"verdicts: {len(claims) - len(again.changed_verdicts)} of {len(claims)} as stored"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +17,14 @@ from db.judgement_models import Review
 from db.models import Audit, Claim
 from db.trails import StoredAudit, StoredClaim, load_trails
 from halldetect.errors import InputError
+from halldetect.record import text_fault
 from halldetect.scoring.verdict import Verdict
 
 FLAGS = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 """Verdicts that say something against a claim."""
+
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 class NotVerified(InputError):
@@ -106,6 +111,24 @@ class Agreement:
     def precision(self) -> float | None:
         """Share that says the same; None without a review."""
         return self.agreed / self.reviews if self.reviews else None
+
+
+def reviewer_fault(name: str) -> str | None:
+    """Return why nobody can review under a name, or None.
+
+    Two names that look the same would be two reviewers, of whom each has a last word.
+    """
+    if fault := text_fault(name):
+        return fault
+    for position, character in enumerate(name):
+        if unicodedata.category(character) in _INVISIBLE:
+            return (
+                f"has a control or invisible character (U+{ord(character):04X}) at position "
+                f"{position}: write the name without it"
+            )
+    if name != name.strip():
+        return "starts or ends with white space: another reviewer by that name would do"
+    return None
 
 
 def flag_precision(agreements: Sequence[Agreement]) -> float | None:

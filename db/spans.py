@@ -30,7 +30,15 @@ class StoredSpans:
 
     @classmethod
     def of(cls, row: SpanTable) -> StoredSpans:
-        """Read a row."""
+        """Read a row.
+
+        Raises
+        ------
+        ValueError
+            When chunks name spans that the row does not have.
+        """
+        if not all(0 <= span < len(row.starts) for span in row.chunk_spans):
+            raise ValueError("chunks name spans that there are not")
         chunks = []
         indices: dict[int, int] = {}
         for granularity, (first, last) in zip(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session, aliased
 
@@ -25,6 +25,7 @@ from db.models import (
 )
 from db.policies import stored_policy
 from db.spans import StoredSpans
+from halldetect.errors import HallDetectError
 from halldetect.spans import Span
 from halldetect.trail import (
     AuditResult,
@@ -38,6 +39,10 @@ from halldetect.trail import (
     Status,
     TextSpan,
 )
+
+
+class TrailDamaged(HallDetectError):
+    """What is stored of an audit contradicts itself; the message says where."""
 
 
 class StoredClaim(ClaimTrail):
@@ -99,13 +104,18 @@ def load_trails(
     ----------
     with_matrix : bool
         Whether to read the probabilities, which are most of a trail.
+
+    Raises
+    ------
+    TrailDamaged
+        When rows of an audit are missing, or hold what the service never writes.
     """
     rows = _rows(session, audit_ids)
     done = [i for i, found in rows.items() if found.audit.status is Status.COMPLETED]
     claims = _claims(session, done)
     probabilities = _probabilities(session, [rows[i].audit for i in done]) if with_matrix else {}
     spans = {
-        found.span_table.id: StoredSpans.of(found.span_table)
+        found.span_table.id: _spans(found.audit.id, found.span_table)
         for found in rows.values()
         if found.span_table is not None
     }
@@ -120,8 +130,25 @@ def load_trails(
             fields |= _findings(found, claims[audit_id], stored)
             if with_matrix:
                 fields["matrix"] = _matrix(stored, probabilities.get(audit_id, []))
-        trails.append(StoredAudit(**fields))
+        trails.append(_audit(audit_id, fields))
     return trails
+
+
+def _audit(audit_id: int, fields: dict[str, Any]) -> StoredAudit:
+    try:
+        return StoredAudit(**fields)
+    except ValidationError as error:
+        places = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors())
+        raise TrailDamaged(f"audit {audit_id}: {places} cannot be what is stored") from None
+
+
+def _spans(audit_id: int, table: SpanTable) -> StoredSpans:
+    try:
+        return StoredSpans.of(table)
+    except (ValueError, TypeError) as error:
+        raise TrailDamaged(
+            f"audit {audit_id}: the spans of its source cannot be read ({error})"
+        ) from None
 
 
 def _rows(session: Session, audit_ids: Sequence[int]) -> dict[int, _Rows]:
@@ -216,7 +243,7 @@ def _fields(found: _Rows) -> dict[str, Any]:
 def _findings(found: _Rows, claims: Sequence[Claim], stored: StoredSpans) -> dict[str, Any]:
     audit, verification, table = found.audit, found.verification, found.span_table
     if verification is None or table is None or found.extraction is None:
-        raise RuntimeError(f"audit {audit.id} is completed and has no verification")
+        raise TrailDamaged(f"audit {audit.id} is completed, and its extraction is not stored")
     names = stored.chunk_names()
     return {
         "counts": Counts(
@@ -241,7 +268,12 @@ def _findings(found: _Rows, claims: Sequence[Claim], stored: StoredSpans) -> dic
 
 
 def _claim(row: Claim, source: str, spans: Sequence[Span], names: Sequence[str]) -> StoredClaim:
-    def evidence(probability: Any, number: Any) -> Evidence:
+    def evidence(field: str, probability: Any, number: Any) -> Evidence:
+        if number is None or not 0 <= number < len(spans):
+            raise TrailDamaged(
+                f"audit {row.audit_id}, claim {row.position}: {field}_span is {number}, and the "
+                f"source has {len(spans)} spans"
+            )
         span = spans[number]
         return Evidence(
             probability=probability,
@@ -260,8 +292,8 @@ def _claim(row: Claim, source: str, spans: Sequence[Span], names: Sequence[str])
         "flags": ClaimFlags(name=row.has_name, number=row.has_number, date=row.has_date),
         "verdict": row.verdict,
         "score": row.score,
-        "entailment": evidence(row.entailment, row.entailment_span),
-        "contradiction": evidence(row.contradiction, row.contradiction_span),
+        "entailment": evidence("entailment", row.entailment, row.entailment_span),
+        "contradiction": evidence("contradiction", row.contradiction, row.contradiction_span),
         "checked_spans": row.checked_spans,
     }
     return StoredClaim(**fields)

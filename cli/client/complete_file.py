@@ -7,18 +7,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from cli.text_input import unreadable
 from halldetect.errors import InputError
 
 
 class CompleteFile:
     """Written under another name, which becomes its own when the block ends without an error.
 
-    What was there before stays until then. A device or a pipe is written to as it is.
+    What was there before stays until then. A symbolic link stays one: the file that it leads to
+    is written. A device or a pipe is written to as it is.
 
     Parameters
     ----------
-    path : Path
+    out : str
         Where to.
 
     Raises
@@ -27,14 +27,26 @@ class CompleteFile:
         It cannot be made or written; from every method.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        is_special = path.exists() and not path.is_file()
-        self._draft = path if is_special else path.with_name(f"{path.name}.{os.getpid()}.part")
+    def __init__(self, out: str) -> None:
+        if not out:
+            raise InputError("the name of the file to write is empty: give one, or - for output")
+        self._name = out
+        path = Path(out)
+        if path.exists() and not path.is_file():
+            self._path = self._draft = path
+        else:
+            self._path = Path(os.path.realpath(path))
+            if self._path.is_symlink():
+                raise InputError(f"{out}: is a symbolic link that leads back to itself")
+            self._draft = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
         try:
             self._file: BinaryIO = self._draft.open("wb", buffering=0)
+        except FileNotFoundError:
+            raise InputError(f"{out}: there is no folder {self._path.parent}") from None
+        except IsADirectoryError:
+            raise InputError(f"{out}: is a directory, not a file") from None
         except OSError as error:
-            raise unreadable(str(path), error) from None
+            raise self._unwritable(error) from None
 
     def write(self, content: bytes) -> None:
         """Add to what is there."""
@@ -68,4 +80,4 @@ class CompleteFile:
             raise self._unwritable(fault) from None
 
     def _unwritable(self, error: OSError) -> InputError:
-        return InputError(f"{self._path}: cannot be written ({error.strerror or error})")
+        return InputError(f"{self._name}: cannot be written ({error.strerror or error})")

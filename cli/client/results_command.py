@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from cli.client.address import api_address
 from cli.client.batch_state import BatchState, parse_batch_state
@@ -87,7 +86,7 @@ def _destination(out: str) -> Iterator[Callable[[bytes], None]]:
     if out == _STANDARD_OUTPUT:
         yield _write_to_standard_output
         return
-    with CompleteFile(Path(out)) as file:
+    with CompleteFile(out) as file:
         yield file.write
 
 

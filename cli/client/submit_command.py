@@ -11,6 +11,7 @@ from cli.client.service import Service
 from cli.client.submission import send_batch
 from cli.client.upload import open_upload
 from cli.consoles import results_console, tell
+from cli.option_texts import check_options
 from halldetect.errors import InputError
 from halldetect.settings import Settings
 
@@ -52,10 +53,11 @@ def submit_file(
     Raises
     ------
     InputError
-        The file cannot be read or used; each line at fault has been named.
+        The file cannot be read or used, and each line at fault has been named; or an option.
     ServiceError
         The service cannot be reached, or failed.
     """
+    check_options({"--policy": policy})
     with open_upload(source) as upload, Service(api_address(settings)) as service:
         try:
             document = send_batch(service, upload, policy=policy, priority=priority)

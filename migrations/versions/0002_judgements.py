@@ -109,6 +109,19 @@ CREATE TRIGGER unchangeable BEFORE UPDATE OR DELETE ON halldetect.policies
 CREATE TRIGGER unchangeable BEFORE UPDATE OR DELETE ON halldetect.reviews
     FOR EACH ROW EXECUTE FUNCTION halldetect.refuse_change();
 
+CREATE FUNCTION halldetect.refuse_truncation() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'rows of %.% never change: none is ever removed', TG_TABLE_SCHEMA, TG_TABLE_NAME
+        USING ERRCODE = 'restrict_violation';
+END
+$$;
+
+CREATE TRIGGER never_truncated BEFORE TRUNCATE ON halldetect.policies
+    FOR EACH STATEMENT EXECUTE FUNCTION halldetect.refuse_truncation();
+
+CREATE TRIGGER never_truncated BEFORE TRUNCATE ON halldetect.reviews
+    FOR EACH STATEMENT EXECUTE FUNCTION halldetect.refuse_truncation();
+
 CREATE TRIGGER unchangeable BEFORE UPDATE ON halldetect.scorings
     FOR EACH ROW EXECUTE FUNCTION halldetect.refuse_change();
 """
@@ -123,5 +136,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Remove them and the guards."""
     op.execute("DROP TRIGGER unchangeable ON halldetect.policies")
+    op.execute("DROP TRIGGER never_truncated ON halldetect.policies")
     op.execute("DROP TABLE halldetect.reviews, halldetect.scorings, halldetect.rescorings")
-    op.execute("DROP FUNCTION halldetect.refuse_change()")
+    op.execute("DROP FUNCTION halldetect.refuse_change(), halldetect.refuse_truncation()")

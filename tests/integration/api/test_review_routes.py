@@ -117,11 +117,17 @@ def test_the_summary_measures_precision(client, batch, flagged, post):
         ({"reviewer": "a\0b"}, "body reviewer: has a NUL character at position 1"),
         ({"reviewer": ""}, "body reviewer: "),
         ({"reviewer": " ada"}, "body reviewer: starts or ends with white space"),
-        ({"reviewer": "x" * 201}, "body reviewer: "),
+        ({"reviewer": "x" * 201}, "body reviewer: String should have at most 200 characters"),
+        ({"reviewer": "ada\n"}, "body reviewer: has a control or invisible character (U+000A)"),
+        ({"reviewer": "a\x1bda"}, "body reviewer: has a control or invisible character"),
+        ({"reviewer": "ada\u200b"}, "body reviewer: has a control or invisible character (U+200B)"),
+        ({"reviewer": "a\u2028da"}, "body reviewer: has a control or invisible character"),
+        ({"reviewer": "a\u2029da"}, "body reviewer: has a control or invisible character"),
+        ({"reviewer": "ada\u3000"}, "body reviewer: starts or ends with white space"),
         ({"reviewer": 7}, "body reviewer: "),
         ({"verdict": "wrong"}, "body verdict: "),
         ({"note": "n\0"}, "body note: has a NUL character at position 1"),
-        ({"note": "n" * 10_001}, "body note: "),
+        ({"note": "n" * 10_001}, "body note: String should have at most 10000 characters"),
         ({"mood": "bad"}, "body mood: "),
     ],
 )
@@ -156,6 +162,13 @@ def test_what_is_not_there_is_told(client, post):
         assert client.get(f"/v1/{path}").status_code == 404
     query = {"reviewer": "ada"}
     assert client.get("/v1/batches/999/flagged-claims", params=query).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["flagged-claims", "review-summary"])
+def test_nobody_is_asked_for_by_a_name_that_nobody_can_have(client, batch, path):
+    answer = client.get(f"/v1/batches/{batch}/{path}", params={"reviewer": "ada\u200b"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "reviewer"
 
 
 @pytest.mark.parametrize("query", [{}, {"reviewer": ""}, {"reviewer": "ada", "limit": 101}])

@@ -138,6 +138,24 @@ def test_parquet_needs_a_file(export):
         export("parquet", out="-")
 
 
+@pytest.mark.parametrize(
+    ("out", "fault"),
+    [("", "name of the file to write is empty"), ("none/out.csv", "there is no folder .*none")],
+)
+def test_a_place_where_no_file_can_be_is_named(export, tmp_path, monkeypatch, out, fault):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=fault):
+        export("csv", out=out)
+
+
+def test_a_link_is_written_through(export, tmp_path):
+    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
+    link.symlink_to(target)
+    export("csv", out=link)
+    assert link.is_symlink()
+    assert target.read_bytes().startswith(b"claim_id,")
+
+
 def test_many_rows_come_in_portions(export, batch, sessions, monkeypatch):
     monkeypatch.setattr("db.export._AUDITS_AT_A_TIME", 1)
     monkeypatch.setattr("db.export._ROWS_AT_A_TIME", 1)

@@ -88,6 +88,24 @@ def test_json_has_the_plan_and_what_was_done(old, prune, audits, capsys):
     assert document["pruned"] is None
 
 
+def test_json_without_a_terminal_is_the_plan_alone(old, prune, audits, capsys):
+    with pytest.raises(InputError, match="give --yes"):
+        prune(as_json=True)
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert document["plan"]["audits"] == 3
+    assert document["pruned"] is None
+    assert captured.err == ""
+    assert audits() == 3
+
+
+def test_json_at_a_terminal_shows_what_is_asked_for(old, prune, capsys):
+    assert prune(as_json=True, answer="n\n") == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["pruned"] is None
+    assert "3 audits" in captured.err
+
+
 def test_with_nothing_to_delete_nobody_is_asked(store, prune, audits, capsys):
     store("The mill opened.")
     assert prune() == 0

@@ -161,6 +161,16 @@ def test_a_reviewer_that_cannot_be_stored_is_refused_before_anything(review, sai
     assert said(1) == []
 
 
+@pytest.mark.parametrize("name", ["\udcff\udcfe", "a\x1bda", "ada\u200b", "a\u2028da", "ada "])
+def test_a_name_that_cannot_be_told_from_another_is_refused(review, said, monkeypatch, name):
+    with pytest.raises(InputError, match="--reviewer: "):
+        review("a", reviewer=name)
+    monkeypatch.setattr("getpass.getuser", lambda: name)
+    with pytest.raises(InputError, match=r"the login name .* give --reviewer NAME"):
+        review("a", reviewer=None)
+    assert said(1) == []
+
+
 def test_an_unknown_batch_is_told(review):
     with pytest.raises(InputError, match="no batch 999"):
         review("a", batch_id=999)

@@ -141,11 +141,141 @@ def test_other_claims_are_told_and_change_no_exit_code(store, run, change):
     assert report["extraction"]["new"] == ["A dragon lives in it."]
 
 
-def test_lost_probabilities_are_a_damaged_trail(store, run, change):
+NOT_ALL = "array_fill(NULL::real, ARRAY[cardinality(entailment)])"
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("DELETE FROM halldetect.probabilities WHERE position = 1", "2 claims and probabilities"),
+        ("DELETE FROM halldetect.probabilities", "2 claims and probabilities of 0"),
+        ("DELETE FROM halldetect.claims WHERE position = 1", "1 claims and probabilities of 2"),
+        (
+            "UPDATE halldetect.probabilities SET neutral[2] = 0.9, entailment[2] = 0.9"
+            " WHERE position = 1",
+            "audit 2, claim 1, span 1: E, N, C = (0.8",
+        ),
+        (
+            f"UPDATE halldetect.probabilities SET entailment = {NOT_ALL}, neutral = {NOT_ALL},"
+            f" contradiction = {NOT_ALL} WHERE position = 1",
+            "audit 2, claim 1 was scored against no span",
+        ),
+        (
+            "UPDATE halldetect.probabilities SET neutral = neutral[2\\:], entailment ="
+            " entailment[2\\:], contradiction = contradiction[2\\:] WHERE position = 1",
+            "audit 2, claim 1 has probabilities of 4 spans, and its source has 5",
+        ),
+        (
+            "UPDATE halldetect.claims SET entailment_span = 99 WHERE position = 1",
+            "audit 2, claim 1: entailment_span is 99, and the source has 5 spans",
+        ),
+        (
+            "UPDATE halldetect.claims SET contradiction_span = -1 WHERE position = 1",
+            "audit 2, claim 1: contradiction_span is -1",
+        ),
+        (
+            "UPDATE halldetect.claims SET verified_text = NULL, verdict = NULL, score = NULL,"
+            " entailment = NULL, entailment_span = NULL, contradiction = NULL,"
+            " contradiction_span = NULL, checked_spans = NULL WHERE position = 1",
+            "audit 2, claim 1: entailment_span is None",
+        ),
+        ("UPDATE halldetect.span_tables SET chunk_spans[1] = 99", "spans of its source"),
+        (
+            "UPDATE halldetect.documents SET text = replace(text, '1900', '1901')",
+            "audit 2: its source is not the text of the stored SHA-256",
+        ),
+        ("UPDATE halldetect.verifications SET preselected_spans = 0", "preselected_spans is 0"),
+        ("DELETE FROM halldetect.verifications", "its verification is not stored"),
+        ("DELETE FROM halldetect.extractions", "its extraction is not stored"),
+        (
+            "UPDATE halldetect.extractions SET rejected = '[1]'",
+            "audit 2: rejected.0 cannot be what is stored",
+        ),
+    ],
+)
+def test_a_damaged_trail_differs_and_says_where(
+    store, run, change, settings, capsys, statement, fault
+):
+    store("Thanks!")
     store(RESPONSE)
-    change("DELETE FROM halldetect.probabilities WHERE position = 1")
-    with pytest.raises(InputError, match="2 claims and probabilities of 1"):
-        run()
+    change(statement)
+    code, report = run(audit_id=2)
+    assert code == 1
+    assert report["audit_id"] == "2"
+    assert report["reproduced"] is False
+    assert fault in report["trail_fault"]
+    assert "audit 0" not in report["trail_fault"]
+    assert report["verification"] is None
+    assert verify_audit(2, settings, tolerance=1.0, as_json=False) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "audit 2: differs"
+    assert fault in " ".join(lines[1:])
+
+
+@pytest.mark.parametrize(
+    ("table", "assignment", "field"),
+    [
+        ("claims", "score = score - 0.001", "score"),
+        ("claims", "entailment = entailment / 2", "entailment"),
+        ("claims", "entailment_span = (entailment_span + 1) % 5", "entailment_span"),
+        ("claims", "contradiction = contradiction / 2", "contradiction"),
+        ("claims", "contradiction_span = (contradiction_span + 1) % 5", "contradiction_span"),
+        ("claims", "checked_spans = checked_spans - 1", "checked_spans"),
+        (
+            "claims",
+            "verdict = CASE verdict WHEN 'contradicted' THEN 'supported' ELSE 'contradicted' END",
+            "verdict",
+        ),
+        ("audits", "supported = supported + 1", "supported"),
+        ("audits", "contradicted = contradicted + 1", "contradicted"),
+        ("audits", "unsupported = unsupported + 1", "unsupported"),
+        ("audits", "deciding_claim = 1 - deciding_claim", "deciding_claim"),
+        ("audits", "deciding_claim = NULL", "deciding_claim"),
+        ("audits", "fedscore = 1 - fedscore", "fedscore"),
+        (
+            "audits",
+            "label = CASE label WHEN 'faithful' THEN 'hallucinated' ELSE 'faithful' END",
+            "label",
+        ),
+    ],
+)
+def test_what_stands_beside_the_probabilities_must_follow_from_them(
+    store, run, change, settings, capsys, table, assignment, field
+):
+    store(RESPONSE)
+    is_of_claim = table == "claims"
+    where = " WHERE position = 1" if is_of_claim else ""
+    change(f"UPDATE halldetect.{table} SET {assignment}{where}")
+    code, report = run(tolerance=1.0)
+    assert code == 1
+    assert report["reproduced"] is False
+    assert report["mismatches"] == [{"field": field, "claims": [1] if is_of_claim else []}]
+    assert verify_audit(1, settings, tolerance=1.0, as_json=False) == 1
+    output = capsys.readouterr().out
+    assert "audit 1: differs" in output
+    assert field + (" of claim 1" if is_of_claim else "") in output
+
+
+def test_many_claims_at_fault_are_counted(store, settings, change, capsys):
+    store(" ".join(f"Mill {number} opened in 1900." for number in range(12)))
+    change("UPDATE halldetect.claims SET checked_spans = 1")
+    assert verify_audit(1, settings, tolerance=1.0, as_json=False) == 1
+    named = "checked_spans of claim 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 others"
+    assert named in " ".join(capsys.readouterr().out.split())
+
+
+def test_without_the_encoder_the_trail_is_still_compared_with_itself(store, run, change):
+    store(RESPONSE)
+    change(
+        "UPDATE halldetect.models SET provenance = jsonb_set(provenance, '{revision}',"
+        " '\"sha256:0123\"') WHERE kind = 'nli'"
+    )
+    change("UPDATE halldetect.claims SET score = 0 WHERE position = 0")
+    code, report = run()
+    assert code == 1
+    assert report["reproduced"] is False
+    assert report["mismatches"] == [{"field": "score", "claims": [0]}]
+    assert "nli-minilm" in report["missing"][0]
 
 
 def test_other_spans_cannot_be_compared(store, run, change):

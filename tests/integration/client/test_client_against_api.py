@@ -216,3 +216,10 @@ def test_a_service_that_is_not_there_has_an_exit_code_of_its_own(run, write_reco
         done = run("http://127.0.0.1:9", *arguments)
         assert done.exit_code == 4
         assert "no service answers at http://127.0.0.1:9" in done.stderr
+
+
+def test_a_policy_that_is_no_text_is_refused(halldetect, write_records):
+    write_records("The mill opened in 1900.")
+    done = halldetect("submit", "in.jsonl", "--policy", "\udcff")
+    assert done.exit_code == 2
+    assert "--policy: has half of a surrogate pair at position 0" in done.stderr

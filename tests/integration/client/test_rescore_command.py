@@ -135,7 +135,7 @@ def test_skipped_audits_are_told_with_the_reason(halldetect, batches, maintenanc
     done = halldetect("rescore", "--policy-file", policy_file(fine))
     assert done.exit_code == 0
     assert "skipped: 2 audits, their sources have no chunks" in done.stdout
-    assert "such as 1" in done.stdout
+    assert "such as audit 1)" in done.stdout
 
 
 def test_a_failed_rescoring_is_a_fault_of_the_service(
@@ -171,6 +171,15 @@ def test_an_interrupt_says_that_it_goes_on(halldetect, batches, monkeypatch):
         (("--policy", "paper", "--ids", "1,99"), "the id 99"),
         (("--policy", "paper", "--ids", "1,x"), "--ids: 'x' is no audit"),
         (("--policy", "paper", "--ids", ","), "--ids: ',' is no audit"),
+        (("--policy", "paper", "--ids", "0"), "--ids: '0' is no audit; write numbers from 1 to"),
+        (("--policy", "paper", "--ids", "99999999999999999999"), "'99999999999999999999' is no"),
+        (("--policy", "paper", "--ids", "9223372036854775808"), "write numbers from 1 to 92233"),
+        (("--policy", "paper", "--ids", "7" * 5000), "'" + "7" * 40 + "… [4,960 more characters]'"),
+        (("--policy", "paper", "--ids", "\udcff"), "--ids: '"),
+        (("--policy", "paper", "--batch", "7" * 5000), "--batch"),
+        (("--policy", "\udcff"), "--policy: has half of a surrogate pair at position 0"),
+        (("--policy", "paper", "--against", "a\udcff"), "--against: has half of a surrogate pair"),
+        (("--policy", "paper", "--since", "\udcff"), "--since: "),
         (("--policy", "paper", "--since", "March"), "--since: 'March' is no time"),
         (("--policy", "paper", "--before", "2026-13-01"), "--before: '2026-13-01' is no time"),
         (("--policy-file", "absent.json"), "absent.json cannot be read"),

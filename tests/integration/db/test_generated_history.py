@@ -85,5 +85,25 @@ def test_audits_can_be_added_to_it(size, sessions):
 def test_a_database_in_use_is_left_alone(size, database):
     from history import generate
 
-    with pytest.raises(ValueError, match="holds audits"):
+    with pytest.raises(ValueError, match="holds documents"):
         generate(database, claims=100)
+
+
+def test_nothing_is_written_where_something_was(database, sessions, monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    from history import generate
+
+    def written():
+        with psycopg.connect(database) as connection:
+            return connection.execute(
+                "SELECT (SELECT count(*) FROM halldetect.models),"
+                " (SELECT count(*) FROM halldetect.batches),"
+                " (SELECT count(*) FROM pg_inherits)"
+            ).fetchone()
+
+    with psycopg.connect(database) as connection:
+        connection.execute("INSERT INTO halldetect.batches (total) VALUES (1)")
+    before = written()
+    with pytest.raises(ValueError, match="holds batches"):
+        generate(database, claims=100, months=30)
+    assert written() == before

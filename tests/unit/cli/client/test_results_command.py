@@ -62,8 +62,34 @@ def test_a_pipe_or_device_is_written_to_as_it_is(results, steps):
 
 
 @pytest.mark.parametrize(
-    ("out", "message"), [(".", "directory"), ("none/out.jsonl", "no such"), ("/dev/full", "space")]
+    ("out", "message"),
+    [(".", "directory"), ("none/out.jsonl", "there is no folder .*none"), ("/dev/full", "space")],
 )
 def test_what_cannot_be_written_is_named(results, steps, out, message):
     with pytest.raises(InputError, match=f"^{out}: .*{message}"):
         results(steps["answer"](200, LINES), out=out)
+
+
+def test_a_file_without_a_name_is_told(results, steps):
+    with pytest.raises(InputError, match="the file to write is empty"):
+        results(steps["answer"](200, LINES), out="")
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_stays_one_and_its_file_is_written(results, steps, tmp_path, exists):
+    target = tmp_path / "elsewhere" / "target.jsonl"
+    target.parent.mkdir()
+    if exists:
+        target.write_bytes(b"old")
+    link = tmp_path / "out.jsonl"
+    link.symlink_to(target)
+    results(steps["answer"](200, LINES))
+    assert link.is_symlink()
+    assert target.read_bytes() == LINES
+    assert [path.name for path in target.parent.iterdir()] == ["target.jsonl"]
+
+
+def test_a_link_in_a_circle_is_told(results, steps, tmp_path):
+    (tmp_path / "out.jsonl").symlink_to("out.jsonl")
+    with pytest.raises(InputError, match=r"^out\.jsonl: .*leads back to itself"):
+        results(steps["answer"](200, LINES))
