@@ -96,15 +96,20 @@ class Service:
         """Close all connections to Postgres."""
         self.engine.dispose()
 
-    def wake(self, *, batch_id: int | None = None, audit_id: int | None = None) -> None:
-        """Wake an extraction worker after the commit.
+    def wake(
+        self,
+        stage: Stage = Stage.EXTRACTION,
+        *,
+        batch_id: int | None = None,
+        audit_id: int | None = None,
+        reason: str = "submitted",
+    ) -> None:
+        """Wake a worker of a stage after the commit.
 
         Without the broker the work is stored all the same, and the sweeper wakes a worker later.
         """
         try:
-            self.wake_ups.send(
-                Stage.EXTRACTION, batch_id=batch_id, audit_id=audit_id, reason="submitted"
-            )
+            self.wake_ups.send(stage, batch_id=batch_id, audit_id=audit_id, reason=reason)
         except QueueUnavailable as error:
             _log.warning(
                 "no worker was woken: the sweeper will do it",
