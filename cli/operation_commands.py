@@ -18,7 +18,7 @@ _BatchOption = Annotated[
 
 def add_operation_commands(app: typer.Typer) -> None:
     """Make them commands of `app`."""
-    for command in (failed, retry):
+    for command in (failed, retry, doctor):
         app.command()(command)
 
 
@@ -52,3 +52,16 @@ def retry(
     if batch is not None:
         return retry_failed_of(batch, load_settings())
     return retry_audits(audits or [], load_settings())
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> int:
+    """Check that what is stored is whole and that the work goes on; nothing is changed.
+
+    Exit codes: 0 all is well, 1 something is wrong, with what to do about it.
+    """
+    from cli.doctor_command import examine
+    from halldetect.settings import load_settings
+
+    return examine(load_settings(), as_json=as_json)
