@@ -19,6 +19,7 @@ from fastapi import Depends, Header, Request
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
+from api.back_pressure import BackPressure
 from api.cursors import LARGEST_ID
 from api.problems import Kind, Problem, not_found
 from db.engine import make_engine, session_factory, translated
@@ -52,6 +53,8 @@ class Service:
         Tells workers that something waits.
     uploads : anyio.CapacityLimiter
         Of batches that are being validated and stored.
+    back_pressure : BackPressure
+        Refuses what would be too much.
     """
 
     settings: Settings
@@ -59,6 +62,7 @@ class Service:
     sessions: sessionmaker[Session]
     wake_ups: WakeUps
     uploads: anyio.CapacityLimiter
+    back_pressure: BackPressure
 
     @classmethod
     def of(cls, settings: Settings) -> Service:
@@ -77,7 +81,12 @@ class Service:
         engine = make_engine(settings.database_url.get_secret_value(), pool_size=THREADS + UPLOADS)
         wake_ups = WakeUps(make_app(settings.redis_url.get_secret_value(), "halldetect-api"))
         return cls(
-            settings, engine, session_factory(engine), wake_ups, anyio.CapacityLimiter(UPLOADS)
+            settings,
+            engine,
+            session_factory(engine),
+            wake_ups,
+            anyio.CapacityLimiter(UPLOADS),
+            BackPressure(settings.max_waiting_audits),
         )
 
     @contextmanager

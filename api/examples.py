@@ -396,6 +396,12 @@ UPLOAD_TOO_LARGE = _problem(
     Kind.TOO_LARGE,
     "the batch has more than 1,000,000 lines (HALLDETECT_MAX_BATCH_LINES): send it in parts",
 )
+TOO_MUCH_WAITING = _problem(
+    429,
+    Kind.TOO_MUCH_WAITING,
+    "about 2,000,000 audits wait, and at most 2,000,000 may (HALLDETECT_MAX_WAITING_AUDITS);"
+    " nothing was stored: send it again later",
+)
 NOT_FAILED = _problem(
     409, Kind.NOTHING_FAILED, "audit 17 is completed: only failed audits are retried"
 )

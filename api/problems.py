@@ -43,6 +43,7 @@ class Kind(StrEnum):
     KEY_IN_PROGRESS = "idempotency-key-in-progress"
     KEY_REUSED = "idempotency-key-reused"
     NOTHING_FAILED = "nothing-failed"
+    TOO_MUCH_WAITING = "too-much-waiting"
     UNAVAILABLE = "unavailable"
     NOT_READY = "not-ready"
     INTERNAL = "internal-error"
@@ -60,6 +61,7 @@ _TITLES = {
     Kind.KEY_IN_PROGRESS: "The first request with this Idempotency-Key is still running",
     Kind.KEY_REUSED: "The Idempotency-Key belongs to another request",
     Kind.NOTHING_FAILED: "There is nothing to retry",
+    Kind.TOO_MUCH_WAITING: "Too many audits wait already",
     Kind.UNAVAILABLE: "The service cannot answer now",
     Kind.NOT_READY: "The service cannot do its work yet",
     Kind.INTERNAL: "The service made a mistake",
