@@ -2,8 +2,10 @@ import json
 
 import pytest
 from sqlalchemy import text
+from typer.testing import CliRunner
 
 from cli.doctor_command import examine
+from cli.main import app
 from db.migrate import downgrade
 from db.partitions import ensure_current_partitions
 from halldetect.errors import UnavailableError
@@ -91,3 +93,10 @@ def test_without_a_database_it_says_so(redis_url, tmp_path):
     )
     with pytest.raises(UnavailableError):
         examine(away, as_json=True)
+
+
+def test_it_is_a_command(audits, database, redis_url, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    done = CliRunner().invoke(app, ["doctor"])
+    assert (done.exit_code, done.stdout) == (0, "all is well\n")
