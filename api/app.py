@@ -16,7 +16,7 @@ from api.body_limit import BodyLimit, BodyLimitMiddleware
 from api.dependencies import THREADS, Service, refuse_ambiguous_query
 from api.docs_page import add_docs_page
 from api.problems import add_problem_handlers
-from api.routes import audits, batches, health, policies, reviews, scorings
+from api.routes import audits, batches, health, metrics, policies, retries, reviews, scorings
 from halldetect.settings import Settings, load_settings
 
 
@@ -47,10 +47,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.service = Service.of(settings)
     add_problem_handlers(app)
     v1 = APIRouter(prefix="/v1", dependencies=[Depends(refuse_ambiguous_query)])
-    for routes in (audits, batches, policies, reviews, scorings):
+    for routes in (audits, batches, retries, policies, reviews, scorings):
         v1.include_router(routes.router)
     app.include_router(v1)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     add_docs_page(app)
     openapi.describe(app)
     return app

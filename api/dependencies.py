@@ -19,6 +19,7 @@ from fastapi import Depends, Header, Request
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
+from api.back_pressure import BackPressure
 from api.cursors import LARGEST_ID
 from api.problems import Kind, Problem, not_found
 from db.engine import make_engine, session_factory, translated
@@ -52,6 +53,8 @@ class Service:
         Tells workers that something waits.
     uploads : anyio.CapacityLimiter
         Of batches that are being validated and stored.
+    back_pressure : BackPressure
+        Refuses what would be too much.
     """
 
     settings: Settings
@@ -59,6 +62,7 @@ class Service:
     sessions: sessionmaker[Session]
     wake_ups: WakeUps
     uploads: anyio.CapacityLimiter
+    back_pressure: BackPressure
 
     @classmethod
     def of(cls, settings: Settings) -> Service:
@@ -77,7 +81,12 @@ class Service:
         engine = make_engine(settings.database_url.get_secret_value(), pool_size=THREADS + UPLOADS)
         wake_ups = WakeUps(make_app(settings.redis_url.get_secret_value(), "halldetect-api"))
         return cls(
-            settings, engine, session_factory(engine), wake_ups, anyio.CapacityLimiter(UPLOADS)
+            settings,
+            engine,
+            session_factory(engine),
+            wake_ups,
+            anyio.CapacityLimiter(UPLOADS),
+            BackPressure(settings.max_waiting_audits),
         )
 
     @contextmanager
@@ -96,15 +105,20 @@ class Service:
         """Close all connections to Postgres."""
         self.engine.dispose()
 
-    def wake(self, *, batch_id: int | None = None, audit_id: int | None = None) -> None:
-        """Wake an extraction worker after the commit.
+    def wake(
+        self,
+        stage: Stage = Stage.EXTRACTION,
+        *,
+        batch_id: int | None = None,
+        audit_id: int | None = None,
+        reason: str = "submitted",
+    ) -> None:
+        """Wake a worker of a stage after the commit.
 
         Without the broker the work is stored all the same, and the sweeper wakes a worker later.
         """
         try:
-            self.wake_ups.send(
-                Stage.EXTRACTION, batch_id=batch_id, audit_id=audit_id, reason="submitted"
-            )
+            self.wake_ups.send(stage, batch_id=batch_id, audit_id=audit_id, reason=reason)
         except QueueUnavailable as error:
             _log.warning(
                 "no worker was woken: the sweeper will do it",

@@ -156,12 +156,13 @@ TRAIL: dict[str, Any] = {
 
 _SUMMARISED = (
     *("id", "custom_id", "batch_id", "line", "status", "outcome", "fedscore", "label", "error"),
-    *("submitted_at", "finished_at"),
+    *("attempts", "submitted_at", "finished_at"),
 )
 AUDIT_PAGE = {
     "items": [
         {
             **{name: TRAIL[name] for name in _SUMMARISED},
+            "faults": 0,
             "policy": TRAIL["policy"]["name"],
             **{
                 name: TRAIL["counts"][name] for name in ("supported", "contradicted", "unsupported")
@@ -217,6 +218,7 @@ CANCELLED_BATCH = {
     "queued": 0,
     "cancelled": 1,
 }
+RETRIED_BATCH = {"id": "4", "retried": 3, "queued": 1, "extracted": 2}
 BATCH_PAGE = {"items": [BATCH], "next_cursor": None}
 
 POLICY = {
@@ -393,6 +395,18 @@ UPLOAD_TOO_LARGE = _problem(
     413,
     Kind.TOO_LARGE,
     "the batch has more than 1,000,000 lines (HALLDETECT_MAX_BATCH_LINES): send it in parts",
+)
+TOO_MUCH_WAITING = _problem(
+    429,
+    Kind.TOO_MUCH_WAITING,
+    "about 2,000,000 audits wait, and at most 2,000,000 may (HALLDETECT_MAX_WAITING_AUDITS);"
+    " nothing was stored: send it again later",
+)
+NOT_FAILED = _problem(
+    409, Kind.NOTHING_FAILED, "audit 17 is completed: only failed audits are retried"
+)
+NOTHING_FAILED = _problem(
+    409, Kind.NOTHING_FAILED, "no audit of batch 4 has failed: there is nothing to retry"
 )
 NOT_READY = _problem(
     503, Kind.NOT_READY, "broker: Redis does not answer: connection refused", missing=["broker"]

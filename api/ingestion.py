@@ -27,7 +27,7 @@ def store_batch(
     Raises
     ------
     Problem
-        When any line is at fault; it lists the lines.
+        When any line is at fault; it lists the lines. Or when too much waits already.
     LimitError
         When there are too many lines.
     """
@@ -35,7 +35,9 @@ def store_batch(
         answered = request.first_answer(session)
         if answered is not None:
             return answered
+        service.back_pressure.look(session)
         batch = _store_lines(session, service.settings, spool, options)
+        service.back_pressure.admit(batch.total)
         answer = SubmittedBatch(id=str(batch.batch_id), total=batch.total)
         response = request.accepted(session, f"/v1/batches/{batch.batch_id}", answer)
     service.wake(batch_id=batch.batch_id)

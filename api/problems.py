@@ -42,6 +42,8 @@ class Kind(StrEnum):
     METHOD_NOT_ALLOWED = "method-not-allowed"
     KEY_IN_PROGRESS = "idempotency-key-in-progress"
     KEY_REUSED = "idempotency-key-reused"
+    NOTHING_FAILED = "nothing-failed"
+    TOO_MUCH_WAITING = "too-much-waiting"
     UNAVAILABLE = "unavailable"
     NOT_READY = "not-ready"
     INTERNAL = "internal-error"
@@ -58,6 +60,8 @@ _TITLES = {
     Kind.METHOD_NOT_ALLOWED: "The address does not take this method",
     Kind.KEY_IN_PROGRESS: "The first request with this Idempotency-Key is still running",
     Kind.KEY_REUSED: "The Idempotency-Key belongs to another request",
+    Kind.NOTHING_FAILED: "There is nothing to retry",
+    Kind.TOO_MUCH_WAITING: "Too many audits wait already",
     Kind.UNAVAILABLE: "The service cannot answer now",
     Kind.NOT_READY: "The service cannot do its work yet",
     Kind.INTERNAL: "The service made a mistake",

@@ -110,6 +110,15 @@ class SubmittedBatch(BaseModel):
     status: BatchStatus = "in_progress"
 
 
+class RetriedBatch(BaseModel):
+    """A batch whose failed audits wait again."""
+
+    id: str
+    retried: int = Field(description="Audits that had failed: queued + extracted.")
+    queued: int = Field(description="Of these, those that wait for their claims.")
+    extracted: int = Field(description="Of these, those that have claims.")
+
+
 class AuditPage(BaseModel):
     """Audits, newest first."""
 

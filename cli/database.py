@@ -25,13 +25,45 @@ def open_database(settings: Settings) -> Iterator[Engine]:
     InputError
         Its tables are not those of this version.
     """
+    with connect_database(settings) as engine:
+        _check_revision(engine)
+        yield engine
+
+
+@contextmanager
+def connect_database(settings: Settings) -> Iterator[Engine]:
+    """Connect to the database, whatever its tables are, and disconnect at the end.
+
+    Raises
+    ------
+    UnavailableError
+        There is none, or it cannot be reached or goes away.
+    """
     engine = make_engine(_address(settings))
     try:
         with translated():
-            _check_revision(engine)
             yield engine
     finally:
         engine.dispose()
+
+
+def redis_address(settings: Settings) -> str:
+    """Return the address of Redis: the one that is set, or the running stack's.
+
+    Raises
+    ------
+    UnavailableError
+        There is none.
+    """
+    if settings.redis_url is not None:
+        return settings.redis_url.get_secret_value()
+    running = read_running_stack(settings.home)
+    if running is None:
+        raise UnavailableError(
+            "no Redis: set REDIS_URL to redis://:password@host:port/0, or start the embedded stack "
+            "with `halldetect up`"
+        )
+    return running.redis_url
 
 
 def _address(settings: Settings) -> str:

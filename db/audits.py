@@ -50,7 +50,15 @@ class AuditFilter:
 
 
 class AuditSummary(BaseModel):
-    """An audit in a list: how it stands, without claims."""
+    """An audit in a list: how it stands, without claims.
+
+    Parameters
+    ----------
+    attempts : int
+        How often a worker began to work on it.
+    faults : int
+        Attempts that ended in a lost worker or in the audit's own error.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -67,6 +75,8 @@ class AuditSummary(BaseModel):
     contradicted: int | None
     unsupported: int | None
     error: str | None
+    attempts: int
+    faults: int
     submitted_at: datetime
     finished_at: datetime | None
 
@@ -127,6 +137,8 @@ def _summary(row: Row[Audit, str]) -> AuditSummary:
         contradicted=audit.contradicted,
         unsupported=audit.unsupported,
         error=audit.error,
+        attempts=audit.attempts,
+        faults=audit.faults,
         submitted_at=audit.submitted_at,
         finished_at=audit.finished_at,
     )

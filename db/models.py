@@ -169,6 +169,7 @@ class Audit(Base):
             "lease_expires_at",
             postgresql_where=text("lease_owner IS NOT NULL"),
         ),
+        Index("ix_audits_status_id", "status", "id", postgresql_include=["faults"]),
         Index("ix_audits_custom_id", "custom_id", postgresql_where=text("custom_id IS NOT NULL")),
         Index(
             "ix_audits_finished_at", "finished_at", postgresql_where=text("finished_at IS NOT NULL")

@@ -57,8 +57,8 @@ def midnight(day: date) -> datetime:
 def choose_audits(connection: Connection, before: date) -> None:
     """Write the audits that go into the temporary table ``chosen``.
 
-    An audit that has finished stays finished, and nothing is added to a batch: what is chosen
-    stays right however long the table is kept.
+    Nothing is added to a batch, and an audit that has finished stays finished unless it failed and
+    is retried: the deletion looks again, so the table may be kept for long.
     """
     connection.execute(_CHOSEN_TABLE)
     connection.execute(_CHOOSE, {"before": midnight(before)})

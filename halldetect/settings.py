@@ -91,6 +91,8 @@ class Settings(BaseSettings):
         Largest batch; bytes count after decompression.
     max_body_bytes : int
         Largest JSON body of any other request.
+    max_waiting_audits : int
+        Most audits that may wait; more are refused until workers have caught up.
     max_listed_errors : int
         Most faulty lines that the refusal of a batch lists.
     lease_seconds, run_seconds, sweep_seconds : int
@@ -142,6 +144,7 @@ class Settings(BaseSettings):
     max_batch_lines: int = Field(default=1_000_000, ge=1)
     max_upload_bytes: int = Field(default=4 * 2**30, ge=1)
     max_body_bytes: int = Field(default=16 * 2**20, ge=1)
+    max_waiting_audits: int = Field(default=2_000_000, ge=1)
     max_listed_errors: int = Field(default=100, ge=1)
     lease_seconds: int = Field(default=60, ge=4)
     run_seconds: int = Field(default=30, ge=1)

@@ -44,7 +44,8 @@ class WakeUps:
         stage : Stage
             What is to be done.
         reason : str
-            Why it is sent: ``submitted``, ``extracted``, ``successor``, ``more waits``, ``swept``.
+            Why it is sent: ``submitted``, ``extracted``, ``successor``, ``more waits``, ``swept``,
+            ``retried``.
         batch_id, audit_id : int, optional
             Whose work is at the head of the line, for whoever watches the queues.
 

@@ -34,6 +34,7 @@ router = APIRouter(prefix="/audits", tags=["audits"])
         202: openapi.json_example("Stored.", "SUBMITTED_AUDIT", location=True),
         **openapi.problems(409, 413, 415),
         422: openapi.problem(examples.RECORD_REFUSED),
+        429: openapi.problem(examples.TOO_MUCH_WAITING),
     },
 )
 def submit(request: Request, body: JsonBody, key: IdempotencyKey, service: ServiceOf) -> Response:
@@ -45,6 +46,8 @@ def submit(request: Request, body: JsonBody, key: IdempotencyKey, service: Servi
         answered = repeatable.first_answer(session)
         if answered is not None:
             return answered
+        service.back_pressure.look(session)
+        service.back_pressure.admit(1)
         audit_id = submit_audit(session, record, settings.policy_name)
         answer = SubmittedAudit(id=str(audit_id), custom_id=record.custom_id)
         response = repeatable.accepted(session, f"/v1/audits/{audit_id}", answer)

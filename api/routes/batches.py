@@ -46,6 +46,7 @@ _SELECTION = {"list": "batches"}  # batches have no filters: any cursor of their
         400: openapi.problem(examples.DAMAGED_UPLOAD),
         413: openapi.problem(examples.UPLOAD_TOO_LARGE),
         422: openapi.problem(examples.BATCH_REFUSED),
+        429: openapi.problem(examples.TOO_MUCH_WAITING),
     },
 )
 async def submit(
@@ -58,6 +59,8 @@ async def submit(
     check_media_type(request, JSON_LINES)
     packed = content_encoding(request, accepted=["gzip"]) == "gzip"
     await run_in_threadpool(_check_options, service, options)
+    if key is None:  # with a key it may be the repetition of what was stored
+        await run_in_threadpool(_check_backlog, service)
     with Spool(max_bytes=service.settings.max_upload_bytes, packed=packed) as spool:
         await receive(request, spool)
         repeatable = Repeatable.of(request, key, spool.sha256)
@@ -78,6 +81,12 @@ def _check_options(service: Service, options: UploadOptions) -> None:
     if options.policy is not None:
         with service.transaction() as session:
             get_policy(session, options.policy)
+
+
+def _check_backlog(service: Service) -> None:
+    """Refuse before the upload if nothing more may wait."""
+    with service.transaction() as session:
+        service.back_pressure.look(session)
 
 
 @router.get(

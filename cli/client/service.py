@@ -110,6 +110,14 @@ class Service:
         """Stop what is waiting of a batch and return its description."""
         return self._document(self._request("POST", f"/v1/batches/{batch_id}/cancel"))
 
+    def retry_audit(self, audit_id: int) -> dict[str, Any]:
+        """Put a failed audit back into the line; return its id and its new status."""
+        return self._document(self._request("POST", f"/v1/audits/{audit_id}/retry"))
+
+    def retry_batch(self, batch_id: int) -> dict[str, Any]:
+        """Put the failed audits of a batch back into the line; return how many there were."""
+        return self._document(self._request("POST", f"/v1/batches/{batch_id}/retry"))
+
     def audits(self, **filters: str | int) -> Iterator[dict[str, Any]]:
         """Yield the summaries of all audits that the filters of ``GET /v1/audits`` let through."""
         query = {**filters, "limit": _PAGE}

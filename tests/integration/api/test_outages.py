@@ -45,6 +45,7 @@ def test_without_a_database_it_says_503_and_recovers(client, close_database, rec
         ("GET", "/v1/batches/1/results", {}),
         ("POST", "/v1/batches/1/cancel", {}),
         ("GET", "/v1/policies", {}),
+        ("GET", "/metrics", {}),
     ]
     close_database("false")
     for method, path, options in requests:

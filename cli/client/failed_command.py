@@ -1,0 +1,74 @@
+"""`halldetect failed`: which audits failed, and why."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.text import Text
+
+from cli.client.address import api_address
+from cli.client.service import Service
+from cli.consoles import results_console, tell
+from cli.printable import printable
+from halldetect.settings import Settings
+
+_EXIT_DONE = 0
+
+
+def list_failed(batch_id: int | None, settings: Settings, *, as_json: bool) -> int:
+    """Print failed audits, newest first, page after page as the service sends them.
+
+    Parameters
+    ----------
+    batch_id : int or None
+        Only of this batch.
+    settings : Settings
+        Where the service is.
+    as_json : bool
+        Print one JSON object a line instead of text.
+
+    Returns
+    -------
+    int
+        0, also when there are none.
+
+    Raises
+    ------
+    InputError
+        There is no such batch.
+    ServiceError
+        The service cannot be reached, or failed.
+    """
+    filters: dict[str, str | int] = {"status": "failed"}
+    count = 0
+    with Service(api_address(settings)) as service:
+        if batch_id is not None:
+            service.batch(batch_id)
+            filters["batch_id"] = batch_id
+        console = results_console()
+        for audit in service.audits(**filters):
+            count += 1
+            if as_json:
+                sys.stdout.write(json.dumps(audit) + "\n")
+            else:
+                console.print(_described(audit), soft_wrap=True)
+    again = f"--batch {batch_id}" if batch_id is not None else "AUDIT..."
+    way = f"; `halldetect retry {again}` puts them back into the line" if count else ""
+    tell(f"{count:,} failed audits{way}")
+    return _EXIT_DONE
+
+
+def _described(audit: dict[str, Any]) -> Text:
+    place = "single" if audit["batch_id"] is None else f"batch {audit['batch_id']}"
+    if audit["line"] is not None:
+        place += f" line {audit['line']:,}"
+    name = f" {printable(audit['custom_id'])}" if audit["custom_id"] else ""
+    text = Text(f"audit {audit['id']}", style="bold")
+    text.append(
+        f" ({place}{name}): failed {audit['finished_at']}, attempts {audit['attempts']}, "
+        f"faults {audit['faults']}\n    {printable(audit['error'])}",
+        style="not bold",
+    )
+    return text

@@ -1,0 +1,77 @@
+"""`halldetect retry`: failed audits wait for a worker again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cli.client.address import api_address
+from cli.client.service import Service
+from cli.consoles import results_console, tell
+from halldetect.errors import InputError
+from halldetect.settings import Settings
+
+_EXIT_DONE, _EXIT_REFUSED = 0, 2
+
+
+def retry_audits(audit_ids: Sequence[int], settings: Settings) -> int:
+    """Put failed audits back into the line, each for itself.
+
+    Parameters
+    ----------
+    audit_ids : sequence of int
+        Which.
+    settings : Settings
+        Where the service is.
+
+    Returns
+    -------
+    int
+        0 when all of them wait again, 2 when any is not there or had not failed.
+
+    Raises
+    ------
+    ServiceError
+        The service cannot be reached, or failed.
+    """
+    code = _EXIT_DONE
+    console = results_console()
+    with Service(api_address(settings)) as service:
+        for audit_id in audit_ids:
+            try:
+                audit = service.retry_audit(audit_id)
+            except InputError as error:
+                tell(str(error))
+                code = _EXIT_REFUSED
+            else:
+                console.print(f"audit {audit['id']}: {_wait(audit['status'])}")
+    return code
+
+
+def retry_failed_of(batch_id: int, settings: Settings) -> int:
+    """Put all failed audits of a batch back into the line.
+
+    Returns
+    -------
+    int
+        0.
+
+    Raises
+    ------
+    InputError
+        There is no such batch, or none of it has failed.
+    ServiceError
+        The service cannot be reached, or failed.
+    """
+    with Service(api_address(settings)) as service:
+        batch = service.retry_batch(batch_id)
+    results_console().print(
+        f"batch {batch['id']}: {batch['retried']:,} audits wait again, {batch['queued']:,} for "
+        f"their claims and {batch['extracted']:,} for the verification of theirs; `halldetect "
+        f"status {batch['id']} --wait` follows them"
+    )
+    return _EXIT_DONE
+
+
+def _wait(status: str) -> str:
+    kept = "the verification of its claims" if status == "extracted" else "its claims"
+    return f"waits again, for {kept}"
