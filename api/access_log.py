@@ -58,8 +58,10 @@ def _log_answer(scope: Scope, status: int, started: float) -> None:
 
 def _request(scope: Scope) -> dict[str, Any]:
     client = scope.get("client")
+    key = scope.get("state", {}).get("api_key_id")
     return {
         "method": scope["method"],
         "path": scope["path"],
         "client": client[0] if client else None,
+        **({} if key is None else {"api_key_id": key}),
     }

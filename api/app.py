@@ -15,6 +15,7 @@ from api.access_log import AccessLogMiddleware
 from api.body_limit import BodyLimit, BodyLimitMiddleware
 from api.dependencies import THREADS, Service, refuse_ambiguous_query
 from api.docs_page import add_docs_page
+from api.keys import authenticate
 from api.problems import add_problem_handlers
 from api.routes import audits, batches, health, metrics, policies, retries, reviews, scorings
 from halldetect.settings import Settings, load_settings
@@ -31,9 +32,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     Raises
     ------
     InputError
-        When a setting cannot be used, or the address of a server is missing.
+        When a setting cannot be used, the address of a server is missing, or everybody would be
+        let in from other machines.
     """
     settings = settings or load_settings()
+    settings.asks_for_api_keys()  # which refuses to let everybody in
     app = FastAPI(
         title="HallDetect",
         version=version("halldetect"),
@@ -46,7 +49,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.service = Service.of(settings)
     add_problem_handlers(app)
-    v1 = APIRouter(prefix="/v1", dependencies=[Depends(refuse_ambiguous_query)])
+    v1 = APIRouter(
+        prefix="/v1", dependencies=[Depends(authenticate), Depends(refuse_ambiguous_query)]
+    )
     for routes in (audits, batches, retries, policies, reviews, scorings):
         v1.include_router(routes.router)
     app.include_router(v1)

@@ -352,6 +352,8 @@ PROBLEMS = {
     400: _problem(
         400, Kind.INVALID_CURSOR, "the cursor is damaged: send next_cursor exactly as it came"
     ),
+    401: _problem(401, Kind.UNAUTHORIZED, "this is no API key of this service"),
+    403: _problem(403, Kind.FORBIDDEN, "this API key lacks the scope 'read'; it has: submit"),
     404: _problem(404, Kind.NOT_FOUND, "there is no audit 17"),
     409: _problem(
         409,

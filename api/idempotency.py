@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from db.idempotency import begin, remember
+from db.ownership import Caller
 
 _ACCEPTED = 202
 
@@ -24,16 +25,22 @@ class Repeatable:
         The client's Idempotency-Key; without one every repetition is a request of its own.
     digest : bytes
         What tells the request from others.
+    api_key_id : int or None
+        Whose it is: what it stores, and its Idempotency-Key too.
     """
 
     key: str | None
     digest: bytes
+    api_key_id: int | None
 
     @classmethod
-    def of(cls, request: Request, key: str | None, body_sha256: bytes) -> Repeatable:
-        """Describe a request by its method, path, query and body."""
+    def of(
+        cls, request: Request, key: str | None, body_sha256: bytes, caller: Caller
+    ) -> Repeatable:
+        """Describe a request by its method, path, query and body, and by who sends it."""
         line = f"{request.method} {request.url.path}?{request.url.query}\n"
-        return cls(key, hashlib.sha256(line.encode() + body_sha256).digest())
+        digest = hashlib.sha256(line.encode() + body_sha256).digest()
+        return cls(key, digest, caller.api_key_id)
 
     def first_answer(self, session: Session) -> Response | None:
         """Take the key for the rest of the transaction, or return the answer it already has.
@@ -47,7 +54,7 @@ class Repeatable:
         """
         if self.key is None:
             return None
-        replay = begin(session, self.key, self.digest)
+        replay = begin(session, self.key, self.digest, self.api_key_id)
         if replay is None:
             return None
         headers = {**replay.headers, "Idempotency-Replayed": "true"}
@@ -58,5 +65,5 @@ class Repeatable:
         headers = {"Content-Type": "application/json", "Location": location}
         body = answer.model_dump_json().encode()
         if self.key is not None:
-            remember(session, self.key, self.digest, _ACCEPTED, headers, body)
+            remember(session, self.key, self.digest, _ACCEPTED, headers, body, self.api_key_id)
         return Response(body, _ACCEPTED, headers)

@@ -36,7 +36,7 @@ def store_batch(
         if answered is not None:
             return answered
         service.back_pressure.look(session)
-        batch = _store_lines(session, service.settings, spool, options)
+        batch = _store_lines(session, service.settings, spool, options, request.api_key_id)
         service.back_pressure.admit(batch.total)
         answer = SubmittedBatch(id=str(batch.batch_id), total=batch.total)
         response = request.accepted(session, f"/v1/batches/{batch.batch_id}", answer)
@@ -45,13 +45,18 @@ def store_batch(
 
 
 def _store_lines(
-    session: Session, settings: Settings, spool: Spool, options: UploadOptions
+    session: Session,
+    settings: Settings,
+    spool: Spool,
+    options: UploadOptions,
+    api_key_id: int | None,
 ) -> BatchAccepted:
     columns: dict[int, int] = {}  # of the errors that will be listed
     upload = BatchUpload(
         session,
         default_policy=options.policy or settings.policy_name,
         max_errors=settings.max_listed_errors,
+        api_key_id=api_key_id,
     )
     with upload:
         for number, line in _lines(spool, settings):

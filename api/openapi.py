@@ -29,6 +29,8 @@ of each response with the evidence for and against them, a FEDscore and a label.
 
 - Everything is stored before the answer `202` comes; the audit itself takes seconds to hours.
 - Ids are strings of digits. Times are UTC.
+- Send `Authorization: Bearer hd_...` where the service asks for an API key. What is submitted with
+  a key is there for that key alone, and for keys of the scope `admin`.
 - Errors are [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) problem documents. A refusal for
   size names the limit and the setting behind it.
 - Send an `Idempotency-Key` with every `POST` that submits: a repetition then returns the first
@@ -47,8 +49,12 @@ lines are passed over. It may be sent with `Content-Encoding: gzip`.
 
 
 def problems(*statuses: int) -> Responses:
-    """Return the documentation of the problems that a route answers with; 500 and 503 always."""
-    return {status: problem(examples.PROBLEMS[status]) for status in (*statuses, 500, 503)}
+    """Return the documentation of the problems of a route that asks for a key.
+
+    Those that any of them may answer with are always there.
+    """
+    always = (401, 403, 500, 503)
+    return {status: problem(examples.PROBLEMS[status]) for status in (*statuses, *always)}
 
 
 def problem(example: dict[str, Any]) -> dict[str, Any]:

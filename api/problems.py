@@ -38,6 +38,8 @@ class Kind(StrEnum):
     DAMAGED_UPLOAD = "damaged-upload"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
+    UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
     NOT_FOUND = "not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     KEY_IN_PROGRESS = "idempotency-key-in-progress"
@@ -56,6 +58,8 @@ _TITLES = {
     Kind.DAMAGED_UPLOAD: "The upload is damaged",
     Kind.TOO_LARGE: "A limit is exceeded",
     Kind.UNSUPPORTED_MEDIA_TYPE: "The body is of a kind that is not read here",
+    Kind.UNAUTHORIZED: "The request needs a valid API key",
+    Kind.FORBIDDEN: "The API key may not be used for this",
     Kind.NOT_FOUND: "There is no such thing",
     Kind.METHOD_NOT_ALLOWED: "The address does not take this method",
     Kind.KEY_IN_PROGRESS: "The first request with this Idempotency-Key is still running",

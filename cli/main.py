@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from cli.consoles import OutputError, prepare_streams, tell
+from cli.key_commands import keys
 from cli.operation_commands import add_operation_commands
 from cli.trail_commands import add_trail_commands
 from halldetect.claims.model import ExtractionMode
@@ -377,6 +378,7 @@ def up(
 
 add_trail_commands(app)
 add_operation_commands(app)
+app.add_typer(keys, name="keys")
 
 
 def _refuse(reason: str, options: dict[str, Any]) -> None:

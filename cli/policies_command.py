@@ -8,7 +8,6 @@ import sys
 from rich.table import Table
 from rich.text import Text
 
-from cli.client.address import api_address
 from cli.consoles import results_console
 from cli.printable import printable
 from cli.scoring_service import PolicyVersion, ScoringService
@@ -34,7 +33,7 @@ def show_policies(settings: Settings, *, as_json: bool) -> int:
     ServiceError
         The service cannot be reached, or failed.
     """
-    with ScoringService(api_address(settings)) as service:
+    with ScoringService.of(settings) as service:
         policies = service.policies()
     if as_json:
         items = [policy.model_dump(mode="json") for policy in policies]

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cli.client.address import api_address
 from cli.client.errors import ServiceError, ServiceUnavailable
 from cli.client.following import patiently
 from cli.comparison_tables import print_comparison
@@ -117,7 +116,7 @@ def rescore_audits(
     check_options({"--policy": policy, "--against": against})
     selection = selected.to_json()
     body = None if policy_file is None else _read_policy(policy_file)
-    with ScoringService(api_address(settings)) as service:
+    with ScoringService.of(settings) as service:
         name = policy or service.create_policy(body or b"").name
         scoring = _follow(service, service.submit_scoring(name, selection))
         if scoring.status is RescoringState.FAILED:

@@ -8,7 +8,6 @@ from collections import Counter
 
 from rich.console import Console
 
-from cli.client.address import api_address
 from cli.consoles import results_console
 from cli.review_keys import Key, read_key, verdict_of
 from cli.review_screen import claim_screen, summary_table
@@ -46,7 +45,7 @@ def review_batch(batch_id: int, settings: Settings, *, reviewer: str | None) -> 
     """
     name = _reviewer(reviewer)
     console = results_console()
-    with ReviewService(api_address(settings)) as service:
+    with ReviewService.of(settings) as service:
         try:
             said = _walk(service, console, batch_id, name)
             if not said[Key.QUIT]:

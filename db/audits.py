@@ -11,6 +11,7 @@ from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from db.models import Audit, Document, PolicyVersion
+from db.ownership import UNRESTRICTED, Caller
 from db.trails import StoredAudit, load_trails
 from halldetect.scoring.verdict import Label
 from halldetect.trail import Outcome, Status
@@ -81,16 +82,30 @@ class AuditSummary(BaseModel):
     finished_at: datetime | None
 
 
-def get_audit(session: Session, audit_id: int, *, with_matrix: bool = False) -> StoredAudit | None:
-    """Return the trail of an audit, or None when there is none of that id."""
+def get_audit(
+    session: Session,
+    audit_id: int,
+    *,
+    with_matrix: bool = False,
+    caller: Caller = UNRESTRICTED,
+) -> StoredAudit | None:
+    """Return the trail of an audit, or None when the caller has none of that id."""
+    seen = select(Audit.id).where(Audit.id == audit_id, caller.sees(Audit.api_key_id))
+    if session.scalar(seen) is None:
+        return None
     trails = load_trails(session, [audit_id], with_matrix=with_matrix)
     return trails[0] if trails else None
 
 
 def list_audits(
-    session: Session, filters: AuditFilter, *, before_id: int | None, limit: int
+    session: Session,
+    filters: AuditFilter,
+    *,
+    before_id: int | None,
+    limit: int,
+    caller: Caller = UNRESTRICTED,
 ) -> list[AuditSummary]:
-    """Return the newest audits that pass the filter, from below `before_id` on.
+    """Return the caller's newest audits that pass the filter, from below `before_id` on.
 
     Ids are unique and grow, so that pages neither skip nor repeat audits that were submitted in
     one moment.
@@ -98,6 +113,7 @@ def list_audits(
     statement = (
         select(Audit, PolicyVersion.name)
         .join(PolicyVersion, PolicyVersion.id == Audit.policy_id)
+        .where(caller.sees(Audit.api_key_id))
         .order_by(Audit.id.desc())
         .limit(limit)
     )

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from db.leases import FREE
 from db.models import Audit, Batch
+from db.ownership import UNRESTRICTED, Caller
 from halldetect.scoring.verdict import Label
 from halldetect.trail import Outcome, Status
 
@@ -70,26 +71,37 @@ class BatchState:
         return "cancelled" if self.cancelled else "completed"
 
 
-def batch_state(session: Session, batch_id: int) -> BatchState | None:
-    """Return a batch with its counts, or None when there is none of that id."""
-    states = _states(session, _counted().where(Batch.id == batch_id))
+def batch_state(
+    session: Session, batch_id: int, *, caller: Caller = UNRESTRICTED
+) -> BatchState | None:
+    """Return a batch with its counts, or None when the caller has none of that id."""
+    wanted = (Batch.id == batch_id, caller.sees(Batch.api_key_id))
+    states = _states(session, _counted().where(*wanted))
     return states[0] if states else None
 
 
-def list_batches(session: Session, *, before_id: int | None, limit: int) -> list[BatchState]:
-    """Return the newest batches with their counts, from below `before_id` on."""
-    page = select(Batch.id).order_by(Batch.id.desc()).limit(limit)
+def list_batches(
+    session: Session, *, before_id: int | None, limit: int, caller: Caller = UNRESTRICTED
+) -> list[BatchState]:
+    """Return the caller's newest batches with their counts, from below `before_id` on."""
+    page = select(Batch.id).where(caller.sees(Batch.api_key_id))
+    page = page.order_by(Batch.id.desc()).limit(limit)
     if before_id is not None:
         page = page.where(Batch.id < before_id)
     statement = _counted().where(Batch.id.in_(page.scalar_subquery())).order_by(Batch.id.desc())
     return _states(session, statement)
 
 
-def cancel_batch(session: Session, batch_id: int) -> BatchState | None:
-    """Cancel what has not ended; what has, stays.
+def cancel_batch(
+    session: Session, batch_id: int, *, caller: Caller = UNRESTRICTED
+) -> BatchState | None:
+    """Cancel what has not ended; what has, stays. None when the caller has no such batch.
 
     An audit that a worker holds is cancelled too: the worker's write finds the lease gone.
     """
+    seen = select(Batch.id).where(Batch.id == batch_id, caller.sees(Batch.api_key_id))
+    if session.scalar(seen) is None:
+        return None
     now = func.clock_timestamp()
     session.execute(
         update(Batch)

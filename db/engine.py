@@ -54,6 +54,8 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,
+        # They are texts under audit, and would be quoted in errors and so in logs.
+        hide_parameters=True,
         connect_args={
             "connect_timeout": _CONNECT_SECONDS,
             "application_name": "halldetect",

@@ -35,8 +35,12 @@ class Replay:
     body: bytes
 
 
-def begin(session: Session, key: str, request_sha256: bytes) -> Replay | None:
+def begin(
+    session: Session, key: str, request_sha256: bytes, api_key_id: int | None = None
+) -> Replay | None:
     """Take a key for the rest of the transaction, or return the answer that it already has.
+
+    Keys are the owner's own: others may take the same one.
 
     Raises
     ------
@@ -45,9 +49,15 @@ def begin(session: Session, key: str, request_sha256: bytes) -> Replay | None:
     KeyReused
         When it was used for a request of another digest.
     """
-    if not session.scalar(select(func.pg_try_advisory_xact_lock(func.hashtextextended(key, 0)))):
+    # Other locks of ours have positive seeds.
+    lock = func.hashtextextended(key, -(api_key_id or 0))
+    if not session.scalar(select(func.pg_try_advisory_xact_lock(lock))):
         raise KeyInProgress("a request with this Idempotency-Key is in progress: try again soon")
-    row = session.get(IdempotencyKey, key)
+    row = session.scalar(
+        select(IdempotencyKey).where(
+            IdempotencyKey.key == key, IdempotencyKey.api_key_id == api_key_id
+        )
+    )
     if row is None:
         return None
     if row.request_sha256 != request_sha256:
@@ -62,6 +72,7 @@ def remember(
     status: int,
     headers: Mapping[str, str],
     body: bytes,
+    api_key_id: int | None = None,
 ) -> None:
     """Keep the answer, in the transaction that stores what it speaks of."""
     session.execute(
@@ -71,6 +82,7 @@ def remember(
             status=status,
             headers=dict(headers),
             body=body,
+            api_key_id=api_key_id,
         )
     )
 

@@ -19,6 +19,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, DOUBLE_PRECISION, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, CreatedAt, Id, Moment, one_of
+from db.key_models import ApiKey
 from db.models import Audit, PolicyVersion
 from halldetect.scoring.verdict import Label, Verdict
 
@@ -56,6 +57,7 @@ class Rescoring(Base):
 
     id: Mapped[Id]
     policy_id: Mapped[int] = mapped_column(ForeignKey(PolicyVersion.id))
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))  # whose it is
     selection: Mapped[dict[str, Any]] = mapped_column(JSONB)
     state: Mapped[RescoringState] = mapped_column(
         one_of(RescoringState, "state"), server_default=RescoringState.WAITING.value
@@ -104,7 +106,8 @@ class Scoring(Base):
 class Review(Base):
     """What one reviewer thinks of one claim; the latest counts, and all of them stay.
 
-    It refers to no row, and quotes the claim: retention may delete the audit.
+    It refers to no row of the audit, whose owner it keeps, and quotes the claim: retention may
+    delete the audit.
     """
 
     __tablename__ = "reviews"
@@ -117,6 +120,7 @@ class Review(Base):
     id: Mapped[Id]
     claim_id: Mapped[int] = mapped_column(BigInteger)
     audit_id: Mapped[int] = mapped_column(BigInteger, index=True)
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))  # whose the audit is
     claim_text: Mapped[str] = mapped_column(Text)
     verdict: Mapped[Verdict] = mapped_column(one_of(Verdict, "verdict"))  # as it stood
     reviewer: Mapped[str] = mapped_column(Text)

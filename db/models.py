@@ -28,6 +28,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, DOUBLE_PRECISION, JSONB, REAL
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, CreatedAt, Id, Moment, one_of
+from db.key_models import ApiKey
 from halldetect.claims.model import ClaimOrigin, ExtractionMode
 from halldetect.scoring.verdict import Label, Verdict
 from halldetect.trail import Outcome, Status
@@ -103,12 +104,21 @@ class Batch(Base):
     """Audits that were submitted together."""
 
     __tablename__ = "batches"
-    __table_args__ = (CheckConstraint("total > 0", name="not_empty"),)
+    __table_args__ = (
+        CheckConstraint("total > 0", name="not_empty"),
+        Index(
+            "ix_batches_api_key_id_id",
+            "api_key_id",
+            "id",
+            postgresql_where=text("api_key_id IS NOT NULL"),
+        ),
+    )
 
     id: Mapped[Id]
     total: Mapped[int] = mapped_column(Integer)
     created_at: Mapped[CreatedAt]
     cancelled_at: Mapped[Moment | None]
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))  # whose it is
 
 
 class Audit(Base):
@@ -172,12 +182,19 @@ class Audit(Base):
         Index("ix_audits_status_id", "status", "id", postgresql_include=["faults"]),
         Index("ix_audits_custom_id", "custom_id", postgresql_where=text("custom_id IS NOT NULL")),
         Index(
+            "ix_audits_api_key_id_id",
+            "api_key_id",
+            "id",
+            postgresql_where=text("api_key_id IS NOT NULL"),
+        ),
+        Index(
             "ix_audits_finished_at", "finished_at", postgresql_where=text("finished_at IS NOT NULL")
         ),
     )
 
     id: Mapped[Id]
     batch_id: Mapped[int | None] = mapped_column(ForeignKey(Batch.id))
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))  # whose it is
     line: Mapped[int | None] = mapped_column(Integer)
     custom_id: Mapped[str | None] = mapped_column(Text)
     document_id: Mapped[int] = mapped_column(ForeignKey(Document.id), index=True)
@@ -382,9 +399,21 @@ class IdempotencyKey(Base):
     """The first answer to a request that the caller may repeat."""
 
     __tablename__ = "idempotency_keys"
-    __table_args__ = (CheckConstraint("octet_length(request_sha256) = 32", name="sha256_length"),)
+    __table_args__ = (
+        CheckConstraint("octet_length(request_sha256) = 32", name="sha256_length"),
+        # Two owners may take the same key; nobody's are one owner's.
+        Index("uq_idempotency_keys_api_key_id_key", "api_key_id", "key", unique=True),
+        Index(
+            "uq_idempotency_keys_key",
+            "key",
+            unique=True,
+            postgresql_where=text("api_key_id IS NULL"),
+        ),
+    )
 
-    key: Mapped[str] = mapped_column(Text, primary_key=True)
+    id: Mapped[Id]
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
+    key: Mapped[str] = mapped_column(Text)
     request_sha256: Mapped[bytes] = mapped_column(LargeBinary)
     status: Mapped[int] = mapped_column(SmallInteger)
     headers: Mapped[dict[str, str]] = mapped_column(JSONB)

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from db.judgement_models import Rescoring, RescoringState
 from db.models import PolicyVersion
+from db.ownership import UNRESTRICTED, Caller
 from db.policies import StoredPolicy, stored_policy
 from db.selections import FixedSelection, Selection, fix_selection
 from halldetect.errors import HallDetectError
@@ -117,18 +118,23 @@ class ChunkOutcome:
 
 
 def create_rescoring(
-    session: Session, policy: StoredPolicy, selection: Selection
+    session: Session,
+    policy: StoredPolicy,
+    selection: Selection,
+    *,
+    caller: Caller = UNRESTRICTED,
 ) -> RescoringStatus:
-    """Store a request to score a selection under a policy.
+    """Store a request to score a selection of the caller's audits under a policy.
 
     Raises
     ------
     InputError
         The selection names what is not there.
     """
-    fixed, total = fix_selection(session, selection)
+    fixed, total = fix_selection(session, selection, caller)
     job = Rescoring(
         policy_id=policy.id,
+        api_key_id=caller.api_key_id,
         selection=fixed.to_json(),
         total=total,
         last_audit_id=fixed.first_id - 1,
@@ -139,12 +145,14 @@ def create_rescoring(
     return _status(job, policy)
 
 
-def get_rescoring(session: Session, rescoring_id: int) -> RescoringStatus | None:
-    """Return a rescoring as it stands, or None when there is none of that id."""
+def get_rescoring(
+    session: Session, rescoring_id: int, *, caller: Caller = UNRESTRICTED
+) -> RescoringStatus | None:
+    """Return a rescoring as it stands, or None when the caller has none of that id."""
     found = session.execute(
         select(Rescoring, PolicyVersion)
         .join(PolicyVersion, PolicyVersion.id == Rescoring.policy_id)
-        .where(Rescoring.id == rescoring_id)
+        .where(Rescoring.id == rescoring_id, caller.sees(Rescoring.api_key_id))
         .execution_options(populate_existing=True)
     ).one_or_none()
     return None if found is None else _status(found[0], stored_policy(found[1]))

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from db.judgement_models import Review
 from db.models import Audit, Claim
+from db.ownership import UNRESTRICTED, Caller
 from db.trails import StoredAudit, StoredClaim, load_trails
 from halldetect.errors import InputError
 from halldetect.record import text_fault
@@ -143,18 +144,27 @@ def flag_precision(agreements: Sequence[Agreement]) -> float | None:
 
 
 def add_review(
-    session: Session, claim_id: int, *, reviewer: str, reviewer_verdict: Verdict, note: str | None
+    session: Session,
+    claim_id: int,
+    *,
+    reviewer: str,
+    reviewer_verdict: Verdict,
+    note: str | None,
+    caller: Caller = UNRESTRICTED,
 ) -> StoredReview | None:
-    """Store a review, quoting the claim and the verdict on it; None when there is no such claim.
+    """Store a review, quoting the claim and the verdict on it.
+
+    None when the caller has no such claim.
 
     Raises
     ------
     NotVerified
         When the claim has no verdict yet.
     """
-    claim = session.get(Claim, claim_id)
-    if claim is None:
+    found = _claim(session, claim_id, caller)
+    if found is None:
         return None
+    claim, owner = found
     if claim.verdict is None:
         raise NotVerified(
             f"claim {claim_id} has no verdict yet: review it when audit {claim.audit_id} is "
@@ -165,6 +175,7 @@ def add_review(
         .values(
             claim_id=claim_id,
             audit_id=claim.audit_id,
+            api_key_id=owner,
             claim_text=claim.text,
             verdict=claim.verdict,
             reviewer=reviewer,
@@ -176,19 +187,38 @@ def add_review(
     return _stored(review)
 
 
-def get_review(session: Session, review_id: int) -> StoredReview | None:
-    """Return a review, or None when there is none of that id."""
-    review = session.get(Review, review_id)
+def get_review(
+    session: Session, review_id: int, *, caller: Caller = UNRESTRICTED
+) -> StoredReview | None:
+    """Return a review of the caller's audits, or None when there is none of that id."""
+    wanted = (Review.id == review_id, caller.sees(Review.api_key_id))
+    review = session.scalar(select(Review).where(*wanted))
     return None if review is None else _stored(review)
 
 
-def reviews_of_claim(session: Session, claim_id: int) -> list[StoredReview] | None:
-    """Return what was said of a claim, oldest first; None when there is and was no such claim."""
-    found = session.scalars(select(Review).where(Review.claim_id == claim_id).order_by(Review.id))
+def reviews_of_claim(
+    session: Session, claim_id: int, *, caller: Caller = UNRESTRICTED
+) -> list[StoredReview] | None:
+    """Return what was said of a claim, oldest first.
+
+    None when the caller has and had no such claim.
+    """
+    wanted = (Review.claim_id == claim_id, caller.sees(Review.api_key_id))
+    found = session.scalars(select(Review).where(*wanted).order_by(Review.id))
     reviews = [_stored(review) for review in found]
-    if not reviews and session.get(Claim, claim_id) is None:
+    if not reviews and _claim(session, claim_id, caller) is None:
         return None
     return reviews
+
+
+def _claim(session: Session, claim_id: int, caller: Caller) -> tuple[Claim, int | None] | None:
+    """Return a claim and whose it is, or None when the caller has none of that id."""
+    row = session.execute(
+        select(Claim, Audit.api_key_id)
+        .join(Audit, Audit.id == Claim.audit_id)
+        .where(Claim.id == claim_id, caller.sees(Audit.api_key_id))
+    ).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 def next_flagged(

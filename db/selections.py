@@ -11,6 +11,7 @@ from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, func, literal, se
 from sqlalchemy.orm import Session
 
 from db.models import Audit, Batch, PolicyVersion
+from db.ownership import UNRESTRICTED, Caller
 from db.policies import get_policy
 from halldetect.errors import InputError
 from halldetect.scoring.verdict import Label
@@ -62,6 +63,8 @@ class FixedSelection(BaseModel):
         Audits that completed later do not belong to it.
     first_id, last_id : int
         The lowest and the highest id in it; the last lies below the first when it is empty.
+    api_key_id : int or None
+        Only audits of this API key; None does not restrict.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,6 +73,7 @@ class FixedSelection(BaseModel):
     completed_until: datetime
     first_id: int
     last_id: int
+    api_key_id: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as it is stored."""
@@ -81,34 +85,43 @@ class FixedSelection(BaseModel):
         return cls.model_validate(value)
 
 
-def fix_selection(session: Session, selection: Selection) -> tuple[FixedSelection, int]:
-    """Fix a selection as it is now, and count its audits.
+def fix_selection(
+    session: Session, selection: Selection, caller: Caller = UNRESTRICTED
+) -> tuple[FixedSelection, int]:
+    """Fix a selection of the caller's audits as it is now, and count them.
 
     Raises
     ------
     InputError
         An id is no completed audit's, or there is no such batch or policy.
     """
-    _check(session, selection)
+    _check(session, selection, caller)
     now = session.scalars(select(func.clock_timestamp())).one()
     count, first, last = session.execute(
         select(func.count(), func.min(Audit.id), func.max(Audit.id)).where(
-            *_conditions(selection, now)
+            *_conditions(selection, now), caller.sees(Audit.api_key_id)
         )
     ).one()
     fixed = FixedSelection(
-        selection=selection, completed_until=now, first_id=first or 1, last_id=last or 0
+        selection=selection,
+        completed_until=now,
+        first_id=first or 1,
+        last_id=last or 0,
+        api_key_id=caller.restricted_to,
     )
     return fixed, count
 
 
 def selected(fixed: FixedSelection) -> list[ColumnElement[bool]]:
     """Return the conditions on `Audit` that its audits meet."""
-    return [
+    conditions = [
         Audit.id >= fixed.first_id,
         Audit.id <= fixed.last_id,
         *_conditions(fixed.selection, fixed.completed_until),
     ]
+    if fixed.api_key_id is not None:
+        conditions.append(Audit.api_key_id == fixed.api_key_id)
+    return conditions
 
 
 def _conditions(selection: Selection, completed_until: datetime) -> list[ColumnElement[bool]]:
@@ -140,15 +153,21 @@ def _is_one_of(ids: Sequence[int]) -> ColumnElement[bool]:
     return Audit.id == any_(literal(list(ids), ARRAY(BigInteger)))
 
 
-def _check(session: Session, selection: Selection) -> None:
+def _check(session: Session, selection: Selection, caller: Caller) -> None:
     """Refuse what selects nothing by mistake."""
-    if selection.batch_id is not None and session.get(Batch, selection.batch_id) is None:
-        raise InputError(f"there is no batch {selection.batch_id}")
+    if selection.batch_id is not None:
+        seen = (Batch.id == selection.batch_id, caller.sees(Batch.api_key_id))
+        if session.scalar(select(Batch.id).where(*seen)) is None:
+            raise InputError(f"there is no batch {selection.batch_id}")
     if selection.policy is not None:
         get_policy(session, selection.policy)
     if selection.ids is not None:
         completed = session.scalars(
-            select(Audit.id).where(_is_one_of(selection.ids), Audit.status == Status.COMPLETED)
+            select(Audit.id).where(
+                _is_one_of(selection.ids),
+                Audit.status == Status.COMPLETED,
+                caller.sees(Audit.api_key_id),
+            )
         )
         missing = sorted(set(selection.ids) - set(completed))
         if missing:

@@ -71,9 +71,9 @@ _LOCK_DOCUMENTS = text(
 _STORE_AUDITS = text(
     """
     INSERT INTO halldetect.audits (batch_id, line, custom_id, document_id, policy_id, response,
-        context, metadata, priority)
+        context, metadata, priority, api_key_id)
     SELECT :batch_id, s.line, s.custom_id, d.id, p.id, s.response, s.context, s.metadata,
-        s.priority
+        s.priority, CAST(:api_key_id AS bigint)
     FROM staged_audits AS s
     JOIN halldetect.documents AS d USING (sha256)
     JOIN (
@@ -123,10 +123,20 @@ class BatchUpload:
         For records that name none.
     max_errors : int
         Most errors that are remembered with their message.
+    api_key_id : int, optional
+        The API key that the batch belongs to; None for nobody's.
     """
 
-    def __init__(self, session: Session, *, default_policy: str, max_errors: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        default_policy: str,
+        max_errors: int,
+        api_key_id: int | None = None,
+    ) -> None:
         self._session = session
+        self._api_key_id = api_key_id
         self._default_policy = default_policy
         self._max_errors = max_errors
         self._errors: list[LineError] = []
@@ -197,9 +207,11 @@ class BatchUpload:
             if self._session.scalar(_LOCK_DOCUMENTS):
                 break
         batch_id = self._session.scalars(
-            insert(Batch).values(total=self._total).returning(Batch.id)
+            insert(Batch).values(total=self._total, api_key_id=self._api_key_id).returning(Batch.id)
         ).one()
-        stored = self._session.execute(_STORE_AUDITS, {"batch_id": batch_id})
+        stored = self._session.execute(
+            _STORE_AUDITS, {"batch_id": batch_id, "api_key_id": self._api_key_id}
+        )
         if not isinstance(stored, CursorResult) or stored.rowcount != self._total:
             raise RuntimeError(f"{self._total} lines were staged and others stored")
         return BatchAccepted(batch_id, self._total)
@@ -226,8 +238,10 @@ class BatchUpload:
         return False
 
 
-def submit_audit(session: Session, record: Record, default_policy: str) -> int:
-    """Store one audit outside any batch and return its id.
+def submit_audit(
+    session: Session, record: Record, default_policy: str, api_key_id: int | None = None
+) -> int:
+    """Store one audit outside any batch and return its id; it belongs to the key, if there is one.
 
     Raises
     ------
@@ -245,6 +259,7 @@ def submit_audit(session: Session, record: Record, default_policy: str) -> int:
             context=record.context,
             caller_metadata=record.metadata,
             priority=record.priority,
+            api_key_id=api_key_id,
         )
         .returning(Audit.id)
     ).one()

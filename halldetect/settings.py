@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from halldetect.claims.model import ExtractionMode
 from halldetect.errors import InputError
+from halldetect.loopback import is_loopback
 from halldetect.nli.batching import DEFAULT_TOKEN_BUDGET
 
 _PREFIX = "HALLDETECT_"
@@ -87,6 +88,10 @@ class Settings(BaseSettings):
         Where the client commands find the API; None means the embedded stack's.
     api_host, api_port, flower_port
         Where the API and Flower listen.
+    api_keys_required : bool or None
+        Whether the API asks for API keys; None means that it does unless it listens on loopback.
+    api_key : SecretStr or None
+        What the client commands send to an API that asks for a key.
     max_batch_lines, max_upload_bytes : int
         Largest batch; bytes count after decompression.
     max_body_bytes : int
@@ -141,6 +146,8 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8000, ge=1, le=65535)
     flower_port: int = Field(default=5555, ge=1, le=65535)
+    api_keys_required: bool | None = None
+    api_key: SecretStr | None = None
     max_batch_lines: int = Field(default=1_000_000, ge=1)
     max_upload_bytes: int = Field(default=4 * 2**30, ge=1)
     max_body_bytes: int = Field(default=16 * 2**20, ge=1)
@@ -158,6 +165,24 @@ class Settings(BaseSettings):
     def policy_name(self) -> str:
         """The chosen policy, or the profile's."""
         return self.policy or self.profile.value
+
+    def asks_for_api_keys(self) -> bool:
+        """Tell whether the API asks for API keys.
+
+        Raises
+        ------
+        InputError
+            It would let everybody in from other machines.
+        """
+        is_private = is_loopback(self.api_host)
+        if self.api_keys_required is None:
+            return not is_private
+        if not self.api_keys_required and not is_private:
+            raise InputError(
+                f"the API would listen on {self.api_host!r} and ask nobody for a key: leave out "
+                "HALLDETECT_API_KEYS_REQUIRED, or set HALLDETECT_API_HOST to 127.0.0.1"
+            )
+        return self.api_keys_required
 
 
 def load_settings(**overrides: Any) -> Settings:

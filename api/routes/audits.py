@@ -12,6 +12,7 @@ from api.bodies import JsonBody
 from api.cursors import make_cursor, read_cursor
 from api.dependencies import IdempotencyKey, NoQuery, ServiceOf, identity
 from api.idempotency import Repeatable
+from api.keys import Reader, Submitter
 from api.problems import not_found
 from api.records import read_record
 from api.results import trail_json
@@ -37,18 +38,20 @@ router = APIRouter(prefix="/audits", tags=["audits"])
         429: openapi.problem(examples.TOO_MUCH_WAITING),
     },
 )
-def submit(request: Request, body: JsonBody, key: IdempotencyKey, service: ServiceOf) -> Response:
+def submit(
+    caller: Submitter, request: Request, body: JsonBody, key: IdempotencyKey, service: ServiceOf
+) -> Response:
     """Submit one record. It overtakes the lines of batches of the same priority."""
     settings = service.settings
     record = read_record(body, settings, unknown_fields="refuse")
-    repeatable = Repeatable.of(request, key, hashlib.sha256(body).digest())
+    repeatable = Repeatable.of(request, key, hashlib.sha256(body).digest(), caller)
     with service.transaction() as session:
         answered = repeatable.first_answer(session)
         if answered is not None:
             return answered
         service.back_pressure.look(session)
         service.back_pressure.admit(1)
-        audit_id = submit_audit(session, record, settings.policy_name)
+        audit_id = submit_audit(session, record, settings.policy_name, caller.api_key_id)
         answer = SubmittedAudit(id=str(audit_id), custom_id=record.custom_id)
         response = repeatable.accepted(session, f"/v1/audits/{audit_id}", answer)
     service.wake(audit_id=audit_id)
@@ -64,11 +67,15 @@ def submit(request: Request, body: JsonBody, key: IdempotencyKey, service: Servi
         **openapi.problems(400, 422),
     },
 )
-def list_all(query: Annotated[AuditQuery, Query()], service: ServiceOf) -> AuditPage:
+def list_all(
+    caller: Reader, query: Annotated[AuditQuery, Query()], service: ServiceOf
+) -> AuditPage:
     """List audits, newest first. Audits that are submitted meanwhile do not disturb the pages."""
     before_id = read_cursor(query.cursor, query.selection)
     with service.transaction() as session:
-        found = list_audits(session, query.filters, before_id=before_id, limit=query.limit + 1)
+        found = list_audits(
+            session, query.filters, before_id=before_id, limit=query.limit + 1, caller=caller
+        )
     items = found[: query.limit]
     more = len(found) > len(items)
     return AuditPage(
@@ -86,11 +93,13 @@ def list_all(query: Annotated[AuditQuery, Query()], service: ServiceOf) -> Audit
         **openapi.problems(404, 422),
     },
 )
-def read(audit_id: str, query: Annotated[TrailQuery, Query()], service: ServiceOf) -> Response:
+def read(
+    caller: Reader, audit_id: str, query: Annotated[TrailQuery, Query()], service: ServiceOf
+) -> Response:
     """Return the whole trail of an audit, as far as it is."""
     number = identity(audit_id, "audit")
     with service.transaction() as session:
-        audit = get_audit(session, number, with_matrix=query.with_matrix)
+        audit = get_audit(session, number, with_matrix=query.with_matrix, caller=caller)
     if audit is None:
         raise not_found(f"audit {number}")
     return Response(trail_json(audit), media_type="application/json")

@@ -15,6 +15,7 @@ from api.cursors import make_cursor, read_cursor
 from api.dependencies import IdempotencyKey, NoQuery, Service, ServiceOf, identity
 from api.idempotency import Repeatable
 from api.ingestion import store_batch
+from api.keys import Reader, Submitter
 from api.problems import Kind, Problem, not_found
 from api.results import result_lines
 from api.schemas import (
@@ -27,6 +28,7 @@ from api.schemas import (
 )
 from api.uploads import Spool, receive
 from db.batches import batch_state, cancel_batch, list_batches
+from db.ownership import Caller
 from db.policies import get_policy
 
 router = APIRouter(prefix="/batches", tags=["batches"])
@@ -50,6 +52,7 @@ _SELECTION = {"list": "batches"}  # batches have no filters: any cursor of their
     },
 )
 async def submit(
+    caller: Submitter,
     request: Request,
     options: Annotated[UploadOptions, Query()],
     key: IdempotencyKey,
@@ -63,7 +66,7 @@ async def submit(
         await run_in_threadpool(_check_backlog, service)
     with Spool(max_bytes=service.settings.max_upload_bytes, packed=packed) as spool:
         await receive(request, spool)
-        repeatable = Repeatable.of(request, key, spool.sha256)
+        repeatable = Repeatable.of(request, key, spool.sha256, caller)
         return await anyio.to_thread.run_sync(
             store_batch, service, spool, options, repeatable, limiter=service.uploads
         )
@@ -98,11 +101,11 @@ def _check_backlog(service: Service) -> None:
         **openapi.problems(400, 422),
     },
 )
-def list_all(query: Annotated[PageQuery, Query()], service: ServiceOf) -> BatchPage:
+def list_all(caller: Reader, query: Annotated[PageQuery, Query()], service: ServiceOf) -> BatchPage:
     """List batches, newest first."""
     before_id = read_cursor(query.cursor, _SELECTION)
     with service.transaction() as session:
-        found = list_batches(session, before_id=before_id, limit=query.limit + 1)
+        found = list_batches(session, before_id=before_id, limit=query.limit + 1, caller=caller)
     items = found[: query.limit]
     more = len(found) > len(items)
     return BatchPage(
@@ -121,9 +124,9 @@ def list_all(query: Annotated[PageQuery, Query()], service: ServiceOf) -> BatchP
         **openapi.problems(404, 422),
     },
 )
-def read(batch_id: str, service: ServiceOf) -> BatchView:
+def read(caller: Reader, batch_id: str, service: ServiceOf) -> BatchView:
     """Return how far a batch is, counted from its audits."""
-    return _view(service, identity(batch_id, "batch"))
+    return _view(service, identity(batch_id, "batch"), caller)
 
 
 @router.get(
@@ -133,11 +136,11 @@ def read(batch_id: str, service: ServiceOf) -> BatchView:
     responses={200: openapi.result_lines(), **openapi.problems(404, 422)},
 )
 def results(
-    batch_id: str, query: Annotated[TrailQuery, Query()], service: ServiceOf
+    caller: Reader, batch_id: str, query: Annotated[TrailQuery, Query()], service: ServiceOf
 ) -> StreamingResponse:
     """Return one trail a line in the order of submission, also of audits that still wait."""
     number = identity(batch_id, "batch")
-    _view(service, number)
+    _view(service, number, caller)
     return StreamingResponse(
         result_lines(service, number, with_matrix=query.with_matrix), media_type=JSON_LINES[0]
     )
@@ -153,19 +156,19 @@ def results(
         **openapi.problems(404, 422),
     },
 )
-def cancel(batch_id: str, service: ServiceOf) -> BatchView:
+def cancel(caller: Submitter, batch_id: str, service: ServiceOf) -> BatchView:
     """Cancel what has not ended. What has ended stays; cancelling again changes nothing."""
     number = identity(batch_id, "batch")
     with service.transaction() as session:
-        state = cancel_batch(session, number)
+        state = cancel_batch(session, number, caller=caller)
     if state is None:
         raise not_found(f"batch {number}")
     return BatchView.of(state)
 
 
-def _view(service: Service, number: int) -> BatchView:
+def _view(service: Service, number: int, caller: Caller) -> BatchView:
     with service.transaction() as session:
-        state = batch_state(session, number)
+        state = batch_state(session, number, caller=caller)
     if state is None:
         raise not_found(f"batch {number}")
     return BatchView.of(state)

@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from api.dependencies import ServiceOf
+from api.keys import Administrator
 from db.engine import read_one_snapshot
 from db.metrics import ServiceMetrics, service_metrics
 from db.models import WorkerState
@@ -34,7 +35,7 @@ _COUNTERS = {
 
 
 @router.get("/metrics", include_in_schema=False)  # not for callers of the API
-def metrics(service: ServiceOf) -> Response:
+def metrics(_: Administrator, service: ServiceOf) -> Response:
     """Return all figures in Prometheus's text format."""
     with service.transaction() as session:
         read_one_snapshot(session)

@@ -8,6 +8,7 @@ from api import examples, openapi
 from api.bodies import JsonBody
 from api.dependencies import NoQuery, ServiceOf
 from api.json_bodies import body_schema, read_body
+from api.keys import Administrator, Reader
 from api.problems import not_found
 from api.schemas import PolicyList, PolicyView
 from api.scoring_schemas import PolicyBody
@@ -31,8 +32,8 @@ router = APIRouter(prefix="/policies", tags=["policies"], dependencies=[NoQuery]
         **openapi.problems(413, 415, 422),
     },
 )
-def create(body: JsonBody, response: Response, service: ServiceOf) -> PolicyView:
-    """Store a policy. Other rules under a name that is taken are a new version of it."""
+def create(_: Administrator, body: JsonBody, response: Response, service: ServiceOf) -> PolicyView:
+    """Store a policy. Other rules under a name that is taken are a new version, for everybody."""
     policy = read_body(body, PolicyBody).policy()
     with service.transaction() as session:
         stored, is_new = create_policy(session, policy)
@@ -50,7 +51,7 @@ def create(body: JsonBody, response: Response, service: ServiceOf) -> PolicyView
         **openapi.problems(422),
     },
 )
-def list_all(service: ServiceOf) -> PolicyList:
+def list_all(_: Reader, service: ServiceOf) -> PolicyList:
     """List the policies by name, each in its newest version."""
     with service.transaction() as session:
         return PolicyList(items=[PolicyView.of(stored) for stored in list_policies(session)])
@@ -65,7 +66,7 @@ def list_all(service: ServiceOf) -> PolicyList:
         **openapi.problems(404, 422),
     },
 )
-def read(name: str, service: ServiceOf) -> PolicyView:
+def read(_: Reader, name: str, service: ServiceOf) -> PolicyView:
     """Return a policy in its newest version."""
     if text_fault(name):
         raise not_found("policy of this name")

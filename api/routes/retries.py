@@ -7,10 +7,12 @@ from sqlalchemy.orm import Session
 
 from api import examples, openapi
 from api.dependencies import NoQuery, Service, ServiceOf, identity
+from api.keys import Submitter
 from api.problems import Kind, Problem, not_found
 from api.schemas import RetriedBatch, SubmittedAudit
 from db.audits import get_audit
 from db.batches import batch_state
+from db.ownership import Caller
 from db.retries import Retried, retry_audit, retry_batch
 from db.trails import StoredAudit
 
@@ -30,12 +32,13 @@ router = APIRouter()
         409: openapi.problem(examples.NOT_FAILED),
     },
 )
-def retry_one(audit_id: str, service: ServiceOf) -> SubmittedAudit:
+def retry_one(caller: Submitter, audit_id: str, service: ServiceOf) -> SubmittedAudit:
     """Put a failed audit back into the line, with its claims if it has them and no faults."""
     number = identity(audit_id, "audit")
     with service.transaction() as session:
+        _audit(session, number, caller)
         retried = retry_audit(session, number)
-        audit = _audit(session, number)
+        audit = _audit(session, number, caller)
     if not retried.total:
         raise _nothing(f"audit {number} is {audit.status.value}: only failed audits are retried")
     _wake(service, retried, audit_id=number)
@@ -55,13 +58,13 @@ def retry_one(audit_id: str, service: ServiceOf) -> SubmittedAudit:
         409: openapi.problem(examples.NOTHING_FAILED),
     },
 )
-def retry_all(batch_id: str, service: ServiceOf) -> RetriedBatch:
+def retry_all(caller: Submitter, batch_id: str, service: ServiceOf) -> RetriedBatch:
     """Put every failed audit of a batch back into the line; the others stay as they are."""
     number = identity(batch_id, "batch")
     with service.transaction() as session:
-        retried = retry_batch(session, number)
-        if batch_state(session, number) is None:
+        if batch_state(session, number, caller=caller) is None:
             raise not_found(f"batch {number}")
+        retried = retry_batch(session, number)
     if not retried.total:
         raise _nothing(f"no audit of batch {number} has failed: there is nothing to retry")
     _wake(service, retried, batch_id=number)
@@ -73,8 +76,8 @@ def retry_all(batch_id: str, service: ServiceOf) -> RetriedBatch:
     )
 
 
-def _audit(session: Session, number: int) -> StoredAudit:
-    audit = get_audit(session, number)
+def _audit(session: Session, number: int, caller: Caller) -> StoredAudit:
+    audit = get_audit(session, number, caller=caller)
     if audit is None:
         raise not_found(f"audit {number}")
     return audit

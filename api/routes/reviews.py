@@ -11,6 +11,7 @@ from api.bodies import JsonBody
 from api.cursors import make_cursor, read_cursor
 from api.dependencies import NoQuery, ServiceOf, identity
 from api.json_bodies import body_schema, read_body
+from api.keys import Reader, Reviewer
 from api.problems import not_found
 from api.review_schemas import (
     FlaggedPage,
@@ -45,13 +46,20 @@ router = APIRouter(tags=["reviews"])
         **openapi.problems(404, 413, 415, 422),
     },
 )
-def review(claim_id: str, body: JsonBody, response: Response, service: ServiceOf) -> ReviewView:
+def review(
+    caller: Reviewer, claim_id: str, body: JsonBody, response: Response, service: ServiceOf
+) -> ReviewView:
     """Review a claim. Reviews are only added: of each reviewer the last one counts."""
     number = identity(claim_id, "claim")
     said = read_body(body, ReviewBody)
     with service.transaction() as session:
         stored = add_review(
-            session, number, reviewer=said.reviewer, reviewer_verdict=said.verdict, note=said.note
+            session,
+            number,
+            reviewer=said.reviewer,
+            reviewer_verdict=said.verdict,
+            note=said.note,
+            caller=caller,
         )
     if stored is None:
         raise not_found(f"claim {number}")
@@ -68,11 +76,11 @@ def review(claim_id: str, body: JsonBody, response: Response, service: ServiceOf
         **openapi.problems(404, 422),
     },
 )
-def list_of_claim(claim_id: str, service: ServiceOf) -> ReviewList:
+def list_of_claim(caller: Reader, claim_id: str, service: ServiceOf) -> ReviewList:
     """List the reviews of a claim, oldest first, also after the claim was deleted."""
     number = identity(claim_id, "claim")
     with service.transaction() as session:
-        found = reviews_of_claim(session, number)
+        found = reviews_of_claim(session, number, caller=caller)
     if found is None:
         raise not_found(f"claim {number}")
     return ReviewList(items=[ReviewView.of(stored) for stored in found])
@@ -87,11 +95,11 @@ def list_of_claim(claim_id: str, service: ServiceOf) -> ReviewList:
         **openapi.problems(404, 422),
     },
 )
-def read(review_id: str, service: ServiceOf) -> ReviewView:
+def read(caller: Reader, review_id: str, service: ServiceOf) -> ReviewView:
     """Return a review."""
     number = identity(review_id, "review")
     with service.transaction() as session:
-        stored = get_review(session, number)
+        stored = get_review(session, number, caller=caller)
     if stored is None:
         raise not_found(f"review {number}")
     return ReviewView.of(stored)
@@ -106,14 +114,14 @@ def read(review_id: str, service: ServiceOf) -> ReviewView:
     },
 )
 def list_flagged(
-    batch_id: str, query: Annotated[FlaggedQuery, Query()], service: ServiceOf
+    caller: Reader, batch_id: str, query: Annotated[FlaggedQuery, Query()], service: ServiceOf
 ) -> FlaggedPage:
     """List claims to review: contradicted or unsupported, and not reviewed by the reviewer yet."""
     number = identity(batch_id, "batch")
     selection = {"flagged": number, "reviewer": query.reviewer}
     after_claim = read_cursor(query.cursor, selection)
     with service.transaction() as session:
-        if batch_state(session, number) is None:
+        if batch_state(session, number, caller=caller) is None:
             raise not_found(f"batch {number}")
         found = next_flagged(
             session, number, query.reviewer, after_claim=after_claim, limit=query.limit + 1
@@ -134,11 +142,11 @@ def list_flagged(
     },
 )
 def summarise(
-    batch_id: str, query: Annotated[SummaryQuery, Query()], service: ServiceOf
+    caller: Reader, batch_id: str, query: Annotated[SummaryQuery, Query()], service: ServiceOf
 ) -> ReviewSummary:
     """Compare the reviews of a batch's claims with the verdicts that stood."""
     number = identity(batch_id, "batch")
     with service.transaction() as session:
-        if batch_state(session, number) is None:
+        if batch_state(session, number, caller=caller) is None:
             raise not_found(f"batch {number}")
         return ReviewSummary.of(agreement(session, batch_id=number, reviewer=query.reviewer))

@@ -12,6 +12,7 @@ from api.bodies import JsonBody
 from api.dependencies import IdempotencyKey, NoQuery, ServiceOf, identity
 from api.idempotency import Repeatable
 from api.json_bodies import body_schema, read_body
+from api.keys import Reader, Submitter
 from api.problems import not_found
 from api.scoring_schemas import ComparisonQuery, ScoringBody, ScoringView
 from db.comparison import Comparison, compare
@@ -33,16 +34,18 @@ router = APIRouter(prefix="/scorings", tags=["scorings"])
         **openapi.problems(409, 413, 415, 422),
     },
 )
-def submit(request: Request, body: JsonBody, key: IdempotencyKey, service: ServiceOf) -> Response:
+def submit(
+    caller: Submitter, request: Request, body: JsonBody, key: IdempotencyKey, service: ServiceOf
+) -> Response:
     """Score completed audits under a policy. No model runs, and no score is ever replaced."""
     wanted = read_body(body, ScoringBody)
-    repeatable = Repeatable.of(request, key, hashlib.sha256(body).digest())
+    repeatable = Repeatable.of(request, key, hashlib.sha256(body).digest(), caller)
     with service.transaction() as session:
         answered = repeatable.first_answer(session)
         if answered is not None:
             return answered
         policy = get_policy(session, wanted.policy)
-        status = create_rescoring(session, policy, wanted.selection.selection())
+        status = create_rescoring(session, policy, wanted.selection.selection(), caller=caller)
         location = f"/v1/scorings/{status.id}"
         response = repeatable.accepted(session, location, ScoringView.of(status))
     service.wake_rescoring(status.id)
@@ -58,11 +61,12 @@ def submit(request: Request, body: JsonBody, key: IdempotencyKey, service: Servi
         **openapi.problems(404, 422),
     },
 )
-def read(scoring_id: str, service: ServiceOf) -> ScoringView:
+def read(caller: Reader, scoring_id: str, service: ServiceOf) -> ScoringView:
     """Return how far a rescoring is."""
     number = identity(scoring_id, "scoring")
     with service.transaction() as session:
-        return ScoringView.of(_found(get_rescoring(session, number), number))
+        status = get_rescoring(session, number, caller=caller)
+        return ScoringView.of(_found(status, number))
 
 
 @router.get(
@@ -74,13 +78,16 @@ def read(scoring_id: str, service: ServiceOf) -> ScoringView:
     },
 )
 def comparison(
-    scoring_id: str, query: Annotated[ComparisonQuery, Query()], service: ServiceOf
+    caller: Reader,
+    scoring_id: str,
+    query: Annotated[ComparisonQuery, Query()],
+    service: ServiceOf,
 ) -> Comparison:
     """Compare the audits of a rescoring before and after: labels that flip, claims, scores."""
     number = identity(scoring_id, "scoring")
     with service.transaction() as session:
         read_one_snapshot(session)
-        status = _found(get_rescoring(session, number), number)
+        status = _found(get_rescoring(session, number, caller=caller), number)
         against = None if query.against is None else get_policy(session, query.against)
         return compare(session, status, against, examples=query.examples)
 

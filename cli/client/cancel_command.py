@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cli.client.address import api_address
 from cli.client.batch_report import print_document
 from cli.client.batch_state import parse_batch_state
 from cli.client.service import Service
@@ -36,7 +35,7 @@ def cancel_batch(batch_id: int, settings: Settings, *, as_json: bool) -> int:
     ServiceError
         The service cannot be reached, or failed.
     """
-    with Service(api_address(settings)) as service:
+    with Service.of(settings) as service:
         document = service.cancel(batch_id)
     if as_json:
         print_document(document)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cli.client.address import api_address
 from cli.client.batch_state import BatchState, parse_batch_state
 from cli.client.complete_file import CompleteFile
 from cli.client.errors import ServiceError, ServiceUnavailable
@@ -45,7 +44,7 @@ def write_results(batch_id: int, settings: Settings, *, out: str, with_matrix: b
     ServiceError
         The service cannot be reached, or its answer ended before the last line.
     """
-    with Service(api_address(settings)) as service:
+    with Service.of(settings) as service:
         state = parse_batch_state(service.batch(batch_id))
         with _destination(out) as write, _progress(state, out) as note:
             lines = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -11,14 +11,18 @@ from typing import Any, NoReturn, Self
 
 import httpx
 
+from cli.client.address import api_address
 from cli.client.errors import BatchRefused, LineFault, ServiceError, ServiceUnavailable
 from halldetect.errors import InputError
+from halldetect.loopback import is_loopback
+from halldetect.settings import Settings
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Storing a million lines takes a while after the last of them has arrived.
 _UPLOAD_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=1800.0)
 _PAGE = 1000
 _PROBLEM = "application/problem+json"
+_API_KEY = re.compile(r"hd_[A-Za-z0-9_-]+")
 _MAY_PASS = {
     httpx.codes.REQUEST_TIMEOUT,
     httpx.codes.TOO_MANY_REQUESTS,
@@ -38,17 +42,36 @@ class Service:
     ----------
     address : str
         Of its API, without a slash at the end.
+    api_key : str, optional
+        The secret to send; None sends none.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, api_key: str | None = None) -> None:
         self.address = address
+        self._has_key = api_key is not None
+        headers = {"User-Agent": f"halldetect/{version('halldetect')}"}
+        if api_key is not None:
+            headers["Authorization"] = f"Bearer {api_key}"
         self._client = httpx.Client(
             base_url=address,
             timeout=_TIMEOUT,
-            headers={"User-Agent": f"halldetect/{version('halldetect')}"},
+            headers=headers,
             # A proxy for the outer world would not find a service on this machine.
-            trust_env=not _is_loopback(httpx.URL(address).host),
+            trust_env=not is_loopback(httpx.URL(address).host),
         )
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the service that `settings` lead to, with the key that they hold.
+
+        Raises
+        ------
+        InputError
+            The address is none, or the key is none.
+        ServiceError
+            No address is set and no stack runs here.
+        """
+        return cls(api_address(settings), _api_key(settings))
 
     def __enter__(self) -> Self:
         return self
@@ -168,9 +191,18 @@ class Service:
             raise ServiceError(f"{self.address}: what answers there is no HallDetect service")
         return document
 
+    def _key_advice(self) -> str:
+        if self._has_key:
+            return "HALLDETECT_API_KEY is not accepted"
+        return "set HALLDETECT_API_KEY to one; `halldetect keys create` makes it"
+
     def _refuse(self, response: httpx.Response) -> NoReturn:
         problem = _problem(response)
         reason = _reason(response)
+        if problem is not None and response.status_code == httpx.codes.UNAUTHORIZED:
+            raise InputError(f"{self.address}: {reason} ({self._key_advice()})")
+        if problem is not None and response.status_code == httpx.codes.FORBIDDEN:
+            raise InputError(f"{self.address}: {reason} (HALLDETECT_API_KEY)")
         if response.status_code in _MAY_PASS:
             raise ServiceUnavailable(f"{self.address}: {reason}")
         if problem is None or response.is_server_error:
@@ -179,6 +211,15 @@ class Service:
         if faults:
             raise BatchRefused(reason, faults, int(problem.get("total_errors", len(faults))))
         raise InputError(reason)
+
+
+def _api_key(settings: Settings) -> str | None:
+    """Return the secret that is set; an empty variable sets none."""
+    secret = "" if settings.api_key is None else settings.api_key.get_secret_value().strip()
+    if secret and not _API_KEY.fullmatch(secret):
+        # It may be another secret by mistake: it is neither sent nor shown.
+        raise InputError("HALLDETECT_API_KEY is no API key: they begin with hd_")
+    return secret or None
 
 
 def _problem(response: httpx.Response) -> dict[str, Any] | None:
@@ -210,10 +251,3 @@ def _line_faults(problem: dict[str, Any]) -> list[LineFault]:
         for fault in (listed if isinstance(listed, list) else [])
         if isinstance(fault, dict) and "line" in fault and "message" in fault
     ]
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cli.client.address import api_address
 from cli.client.batch_report import print_document, report_end
 from cli.client.batch_state import parse_batch_state
 from cli.client.batch_tables import batch_table
@@ -40,7 +39,7 @@ def show_batch(batch_id: int, settings: Settings, *, wait: bool, as_json: bool) 
     ServiceError
         The service cannot be reached, or failed.
     """
-    with Service(api_address(settings)) as service:
+    with Service.of(settings) as service:
         if wait:
             document = follow(service, batch_id)
             return report_end(service, document, as_json=as_json, fail_on_hallucinated=False)

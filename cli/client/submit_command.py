@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cli.client.address import api_address
 from cli.client.batch_report import print_document, report_end
 from cli.client.batch_state import parse_submitted_batch
 from cli.client.errors import BatchRefused
@@ -58,7 +57,7 @@ def submit_file(
         The service cannot be reached, or failed.
     """
     check_options({"--policy": policy})
-    with open_upload(source) as upload, Service(api_address(settings)) as service:
+    with open_upload(source) as upload, Service.of(settings) as service:
         try:
             document = send_batch(service, upload, policy=policy, priority=priority)
         except BatchRefused as refused:

@@ -30,6 +30,8 @@ _PYTHON = (sys.executable, "-m")
 _CELERY = (*_PYTHON, "celery", "--app=worker.app")
 # Files: the processes run in another folder than the one that the names were written for.
 _PATHS = ("extractor_model", "nli_model")
+# What we set ourselves, and the user's own API key, which only client commands send.
+_NOT_INHERITED = ("HALLDETECT_DATABASE_URL", "HALLDETECT_REDIS_URL", "HALLDETECT_API_KEY")
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,7 @@ class Services:
     def environment(self) -> dict[str, str]:
         """Return our own environment, plus the settings that options changed, plus the servers."""
         inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in ("HALLDETECT_DATABASE_URL", "HALLDETECT_REDIS_URL")
+            name: value for name, value in os.environ.items() if name not in _NOT_INHERITED
         }
         return (
             inherited
@@ -176,7 +176,7 @@ class Services:
 def _as_variables(settings: Settings) -> dict[str, str]:
     """Return what was chosen, by variable or by option, as the variables that say the same."""
     variables = {}
-    for name in settings.model_fields_set - {"database_url", "redis_url"}:
+    for name in settings.model_fields_set - {"database_url", "redis_url", "api_key"}:
         value = getattr(settings, name)
         if name in _PATHS and Path(value).expanduser().exists():
             value = Path(value).expanduser().absolute()

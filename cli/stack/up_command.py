@@ -34,9 +34,12 @@ def run_up(settings: Settings, *, extraction_workers: int = 1, nli_workers: int 
 
     Raises
     ------
+    InputError
+        The API would let everybody in from other machines.
     UnavailableError
         A server that all depends on cannot be started or reached.
     """
+    settings.asks_for_api_keys()  # which refuses to let everybody in
     home = Home(settings.home.expanduser().absolute())
     home.create()
     with exclusive_lock(home.lock_file) as is_ours:

@@ -83,3 +83,37 @@ def test_a_misspelt_variable_is_refused_and_not_ignored(monkeypatch):
     monkeypatch.setenv("HALLDETECT_PRESELECTED", "5")
     with pytest.raises(InputError, match="preselected"):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    ("host", "required", "asks"),
+    [
+        ("127.0.0.1", None, False),
+        ("127.0.0.2", None, False),
+        ("::1", None, False),
+        ("localhost", None, False),
+        ("0.0.0.0", None, True),
+        ("::", None, True),
+        ("", None, True),
+        ("192.0.2.7", None, True),
+        ("audits.example.org", None, True),
+        ("127.0.0.1", True, True),
+        ("0.0.0.0", True, True),
+        ("127.0.0.1", False, False),
+    ],
+)
+def test_keys_are_asked_for_unless_the_api_listens_on_loopback(host, required, asks):
+    settings = load_settings(api_host=host, api_keys_required=required)
+    assert settings.asks_for_api_keys() is asks
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.7", "audits.example.org"])
+def test_nobody_is_let_in_from_elsewhere_without_a_key(host):
+    settings = load_settings(api_host=host, api_keys_required=False)
+    with pytest.raises(InputError, match="leave out HALLDETECT_API_KEYS_REQUIRED"):
+        settings.asks_for_api_keys()
+
+
+def test_secrets_are_not_shown():
+    settings = load_settings(api_key="hd_secret", database_url="postgresql://a:secret@b/c")
+    assert "secret" not in repr(settings) + str(settings)

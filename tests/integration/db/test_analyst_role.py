@@ -25,7 +25,7 @@ def analyst(database):
     """A connection with the rights of the role."""
     with psycopg.connect(database, autocommit=True) as connection:
         # As a later revision may make one.
-        connection.execute("CREATE TABLE halldetect.api_keys (secret text)")
+        connection.execute("CREATE TABLE halldetect.secrets (secret text)")
         connection.execute("SET ROLE halldetect_reader")
         yield connection
 
@@ -44,7 +44,7 @@ def test_the_reader_reads_every_view(analyst, service):
 
 
 @pytest.mark.parametrize(
-    "table", [*(table.name for table in Base.metadata.sorted_tables), "api_keys"]
+    "table", [*(table.name for table in Base.metadata.sorted_tables), "secrets"]
 )
 def test_the_reader_sees_no_table(analyst, table):
     with pytest.raises(errors.InsufficientPrivilege):

@@ -37,6 +37,7 @@ def catalogue(engine):
         return [tuple(row) for row in connection.execute(text(CATALOGUE))]
 
 
+NEW_KEY = "INSERT INTO halldetect.api_keys (name, sha256, scopes) VALUES"
 REVISIONS = [
     script.revision for script in ScriptDirectory("migrations").walk_revisions("base", "heads")
 ][::-1]
@@ -75,6 +76,13 @@ def fill_every_table(database, service):
             INSERT INTO halldetect.reviews (claim_id, audit_id, claim_text, verdict, reviewer,
                 reviewer_verdict)
             VALUES (1, 1, 'c', 'supported', 'me', 'supported');
+            INSERT INTO halldetect.api_keys (name, sha256, scopes)
+            VALUES ('mine', sha256(random()::text::bytea), '{submit,read}');
+            UPDATE halldetect.audits SET api_key_id = (SELECT max(id) FROM halldetect.api_keys);
+            INSERT INTO halldetect.idempotency_keys (api_key_id, key, request_sha256, status,
+                headers, body)
+            SELECT max(id), 'k', decode(repeat('00', 32), 'hex'), 202, '{}', ''
+            FROM halldetect.api_keys;
             """
         )
         for table in Base.metadata.sorted_tables:
@@ -157,6 +165,11 @@ def test_two_programs_may_migrate_at_once(empty_database):
         ("UPDATE halldetect.policies SET rules = '{}'", "never change"),
         ("TRUNCATE halldetect.policies CASCADE", "halldetect.policies never change"),
         ("TRUNCATE halldetect.reviews", "halldetect.reviews never change"),
+        (f"{NEW_KEY} ('a', '\\x00', '{{read}}')", "ck_api_keys_sha256_length"),
+        (f"{NEW_KEY} ('a', sha256(''), '{{}}')", "ck_api_keys_scopes_known"),
+        (f"{NEW_KEY} ('a', sha256(''), '{{read,all}}')", "ck_api_keys_scopes_known"),
+        (f"{NEW_KEY} ('', sha256(''), '{{read}}')", "ck_api_keys_name_length"),
+        ("UPDATE halldetect.audits SET api_key_id = 99", "fk_audits_api_key_id"),
     ],
 )
 def test_the_database_refuses_what_is_impossible(database, service, statement, constraint):

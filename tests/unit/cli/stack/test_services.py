@@ -72,6 +72,14 @@ def test_more_workers_have_names_of_their_own(make_services, launched):
     assert "--hostname=nli-3@%h" in launched["nli-3"][0]
 
 
+def test_the_users_own_api_key_is_not_handed_to_the_service(make_services, launched, monkeypatch):
+    monkeypatch.setenv("HALLDETECT_API_KEY", "hd_mine")
+    launch_all(make_services(api_keys_required=True))
+    for _, environment in launched.values():
+        assert "HALLDETECT_API_KEY" not in environment
+        assert environment["HALLDETECT_API_KEYS_REQUIRED"] == "True"
+
+
 def test_no_password_is_in_an_argument_for_everybody_to_see(make_services, launched):
     launch_all(make_services())
     for command, _ in launched.values():

@@ -1,0 +1,132 @@
+"""`halldetect keys`: make, list and revoke API keys, on the database itself."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from cli.consoles import results_console, tell
+from cli.database import open_database
+from cli.printable import printable
+from db.api_keys import StoredKey, create_key, list_keys, revoke_key
+from db.engine import session_factory
+from db.scopes import Scope
+from halldetect.errors import InputError
+from halldetect.settings import Settings
+
+_EXIT_DONE = 0
+
+
+def create(name: str, scopes: Sequence[Scope], settings: Settings, *, as_json: bool) -> int:
+    """Make a key and print its secret, alone on standard output; it is never shown again.
+
+    Raises
+    ------
+    InputError
+        The name cannot be used.
+    UnavailableError
+        The database cannot be reached.
+    """
+    with open_database(settings) as engine, session_factory(engine).begin() as session:
+        key, secret = create_key(session, name, scopes)
+    # Only what is committed is shown.
+    if as_json:
+        _print_json({**_as_object(key), "secret": secret})
+        return _EXIT_DONE
+    sys.stdout.write(f"{secret}\n")
+    sys.stdout.flush()
+    tell(
+        f"key {key.id} ({key.name}) may be used to {', '.join(key.scopes)}; its secret is not "
+        "shown again"
+    )
+    return _EXIT_DONE
+
+
+def show(settings: Settings, *, as_json: bool) -> int:
+    """Print all keys, revoked ones too, without their secrets.
+
+    Raises
+    ------
+    UnavailableError
+        The database cannot be reached.
+    """
+    with open_database(settings) as engine, session_factory(engine).begin() as session:
+        keys = list_keys(session)
+    if as_json:
+        _print_json({"items": [_as_object(key) for key in keys]})
+    elif keys:
+        results_console().print(_table(keys))
+    else:
+        results_console().print("there are no keys; `halldetect keys create` makes one")
+    return _EXIT_DONE
+
+
+def revoke(key_id: int, settings: Settings, *, as_json: bool) -> int:
+    """Let a key be accepted no longer, from the next request on.
+
+    Raises
+    ------
+    InputError
+        There is no such key.
+    UnavailableError
+        The database cannot be reached.
+    """
+    with open_database(settings) as engine, session_factory(engine).begin() as session:
+        key = revoke_key(session, key_id)
+    if key is None:
+        raise InputError(f"there is no key {key_id}; `halldetect keys list` shows those there are")
+    if as_json:
+        _print_json(_as_object(key))
+    else:
+        results_console().print(
+            f"key {key.id} ({printable(key.name)}) is revoked since {_moment(key.revoked_at)}"
+        )
+    return _EXIT_DONE
+
+
+def _table(keys: Sequence[StoredKey]) -> Table:
+    table = Table()
+    table.add_column("key", justify="right")
+    for title in ("name", "scopes", "created", "last used", "revoked"):
+        table.add_column(title, overflow="fold")
+    for key in keys:
+        table.add_row(
+            str(key.id),
+            Text(printable(key.name)),
+            ", ".join(key.scopes),
+            _moment(key.created_at),
+            _moment(key.last_used_at),
+            _moment(key.revoked_at),
+            style="dim" if key.revoked_at else None,
+        )
+    return table
+
+
+def _moment(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _as_object(key: StoredKey) -> dict[str, Any]:
+    return {
+        "id": str(key.id),
+        "name": key.name,
+        "scopes": list(key.scopes),
+        **{
+            field: None if moment is None else moment.isoformat()
+            for field, moment in (
+                ("created_at", key.created_at),
+                ("last_used_at", key.last_used_at),
+                ("revoked_at", key.revoked_at),
+            )
+        },
+    }
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")

@@ -1,0 +1,85 @@
+import json
+
+import pytest
+from sqlalchemy import select
+from typer.testing import CliRunner
+
+from cli.main import app
+from db.api_keys import find_key
+from db.key_models import ApiKey
+from db.scopes import Scope
+
+
+@pytest.fixture
+def keys(database, tmp_path, monkeypatch):
+    """Runs `halldetect keys` against the database."""
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.setenv("HALLDETECT_HOME", str(tmp_path))
+    return lambda *arguments: CliRunner().invoke(app, ["keys", *arguments])
+
+
+def test_the_secret_stands_alone_on_standard_output(keys, sessions):
+    done = keys("create", "night run", "--scope", "submit", "--scope", "read")
+    assert done.exit_code == 0, done.stderr
+    secret = done.stdout.removesuffix("\n")
+    with sessions() as session:
+        key = find_key(session, secret)
+    assert (key.name, key.scopes) == ("night run", (Scope.SUBMIT, Scope.READ))
+    assert "key 1 (night run) may be used to submit, read" in done.stderr
+    assert "not shown again" in done.stderr
+    assert secret not in done.stderr
+
+
+def test_json_holds_the_secret_once(keys, sessions):
+    made = json.loads(keys("create", "a", "--scope", "review", "--json").stdout)
+    assert made["scopes"] == ["review"]
+    with sessions() as session:
+        assert str(find_key(session, made["secret"]).id) == made["id"]
+    listed = keys("list", "--json").stdout
+    del made["secret"]
+    assert json.loads(listed) == {"items": [made]}
+
+
+def test_the_list_shows_names_scopes_and_times(keys):
+    assert "there are no keys" in keys("list").stdout
+    secret = keys("create", "night run", "--scope", "submit", "--scope", "read").stdout.strip()
+    keys("create", "root", "--scope", "admin")
+    keys("revoke", "1")
+    shown = keys("list").stdout
+    for text in ("night run", "submit, read", "root", "admin", "revoked", "UTC"):
+        assert text in shown
+    assert secret not in shown
+
+
+def test_a_key_is_revoked_by_its_number(keys, sessions):
+    keys("create", "a", "--scope", "read")
+    done = keys("revoke", "1")
+    assert done.exit_code == 0
+    assert "key 1 (a) is revoked since 2" in done.stdout
+    again = json.loads(keys("revoke", "1", "--json").stdout)
+    with sessions() as session:
+        assert again["revoked_at"] == session.scalar(select(ApiKey.revoked_at)).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["create", "a"], "--scope"),
+        (["create", "a", "--scope", "all"], "all"),
+        (["create", "a\nb", "--scope", "read"], "the name of a key"),
+        (["revoke", "7"], "there is no key 7"),
+        (["revoke", "0"], "Usage: "),
+        (["revoke", "hd_abc"], "Usage: "),
+    ],
+)
+def test_what_cannot_be_done_is_told(keys, arguments, told):
+    done = keys(*arguments)
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_without_a_database_it_says_how_to_name_one(keys, monkeypatch):
+    monkeypatch.delenv("DATABASE_URL")
+    done = keys("list")
+    assert done.exit_code == 4
+    assert "set DATABASE_URL" in done.stderr
