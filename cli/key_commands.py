@@ -13,7 +13,8 @@ _JsonOption = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 
 keys = typer.Typer(
     no_args_is_help=True,
-    help="Make, list and revoke API keys, in the database: DATABASE_URL, or the running stack's.",
+    help="Make, list and revoke API keys, in the database: DATABASE_URL, or the running stack's. "
+    "For instance: halldetect keys create night-run --scope submit --scope read",
 )
 
 

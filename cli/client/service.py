@@ -71,7 +71,8 @@ class Service:
         ServiceError
             No address is set and no stack runs here.
         """
-        return cls(api_address(settings), _api_key(settings))
+        address, api_key = api_address(settings), _api_key(settings)
+        return cls(address) if api_key is None else cls(address, api_key)
 
     def __enter__(self) -> Self:
         return self
