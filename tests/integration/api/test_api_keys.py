@@ -241,7 +241,8 @@ def test_what_belongs_to_another_key_is_not_there(client, key, owned, route):
     assert refused.json()["detail"] == unknown.json()["detail"].replace("999999", number)
     for allowed in (owner, key(Scope.ADMIN)):
         answer = send(client, *route, ids, allowed)
-        assert answer.status_code in (200, 201, 409), answer.text
+        retried = route[1].endswith("/retry")  # nothing of it has failed
+        assert answer.status_code in ((409,) if retried else (200, 201)), answer.text
 
 
 def test_cancelling_what_belongs_to_another_key_cancels_nothing(client, key):
