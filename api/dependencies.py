@@ -23,7 +23,7 @@ from api.back_pressure import BackPressure
 from api.cursors import LARGEST_ID
 from api.problems import Kind, Problem, not_found
 from db.engine import make_engine, session_factory, translated
-from db.leases import Stage
+from db.line import Stage
 from halldetect.errors import InputError
 from halldetect.logs import get_logger
 from halldetect.record import text_fault

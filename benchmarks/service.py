@@ -37,8 +37,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from cli.stack.ports import free_port
 from cli.stack.postgres import PostgresServer
 from cli.stack.valkey import ValkeyServer
+from db.claiming import claim_extraction
 from db.engine import make_engine, session_factory
-from db.leases import Stage, claim_extraction
+from db.line import Stage
 from db.migrate import upgrade
 from db.models import ModelKind
 from db.policies import seed_builtin_policies

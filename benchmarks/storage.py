@@ -26,8 +26,8 @@ from history_sources import Fact, facts, source_text
 from sqlalchemy.orm import Session, sessionmaker
 
 from cli.stack.postgres import PostgresServer
+from db.claiming import ClaimedAudit, claim_extraction, claim_verification
 from db.engine import make_engine, session_factory
-from db.leases import ClaimedAudit, claim_extraction, claim_verification
 from db.migrate import upgrade
 from db.models import ModelKind
 from db.partitions import ensure_current_partitions

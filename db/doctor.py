@@ -17,7 +17,7 @@ from db.doctor_operation import operation_findings
 from db.doctor_scores import check_scores
 from db.engine import read_one_snapshot
 from db.findings import Finding
-from db.leases import Stage
+from db.line import Stage
 from db.models import Audit
 from halldetect.trail import Status
 

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from db.findings import Finding
-from db.leases import Stage
+from db.line import Stage
 from db.models import WorkerState
 from db.partitions import partition_name
 from db.queue_depth import QueueDepth, queue_depths

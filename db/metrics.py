@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.leases import Stage, is_free
+from db.line import Stage, is_free
 from db.models import Audit
 from db.queue_depth import QueueDepth
 from db.workers import LiveWorker, live_workers

@@ -8,7 +8,7 @@ from datetime import timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.leases import Stage, in_line_for, is_free
+from db.line import Stage, in_line_for, is_free
 from db.models import Audit
 from halldetect.trail import Status
 

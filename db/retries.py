@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, case, exists, select, update
 from sqlalchemy.orm import Session
 
-from db.leases import Stage
+from db.line import Stage
 from db.models import Audit, Extraction
 from halldetect.trail import Status
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from db.leases import Stage
+from db.line import Stage
 
 
 class Queue(StrEnum):

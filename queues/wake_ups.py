@@ -8,7 +8,7 @@ from celery import Celery
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
-from db.leases import Stage
+from db.line import Stage
 from halldetect.errors import UnavailableError
 from queues.names import Queue, Task, queue_of, task_of
 

@@ -18,7 +18,7 @@ from celery.schedules import crontab
 from structlog.contextvars import bound_contextvars
 
 from db.engine import DatabaseUnavailable
-from db.leases import Stage
+from db.line import Stage
 from halldetect.errors import InputError
 from halldetect.logs import configure_logging, get_logger
 from halldetect.settings import Settings, load_settings

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from sqlalchemy.orm import Session
 from structlog.contextvars import bound_contextvars
 
-from db.leases import ClaimedAudit, Stage, claim_extraction
+from db.claiming import ClaimedAudit, claim_extraction
+from db.line import Stage
 from db.progress import save_extraction
 from halldetect.auditor import decompose_response
 from halldetect.claims.extractor import ClaimExtractor, Extraction

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from db.leases import Stage
+from db.line import Stage
 from db.models import WorkerState
 from halldetect.auditor import read_source
 from halldetect.claims.extractor import ClaimExtractor

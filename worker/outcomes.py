@@ -7,8 +7,9 @@ from collections.abc import Callable
 from sqlalchemy.orm import Session, sessionmaker
 from structlog.contextvars import bound_contextvars
 
+from db.claiming import ClaimedAudit
 from db.engine import DatabaseUnavailable, translated
-from db.leases import ClaimedAudit, LeaseLost
+from db.leases import LeaseLost
 from db.progress import charge_fault, fail_audit
 from halldetect.errors import HallDetectError
 from halldetect.logs import get_logger

@@ -14,7 +14,7 @@ import psutil
 from sqlalchemy.orm import Session
 
 from db.engine import DatabaseUnavailable, make_engine, session_factory, translated
-from db.leases import Stage
+from db.line import Stage
 from db.models import ModelKind, WorkerState
 from db.partitions import ensure_current_partitions
 from db.progress import model_id

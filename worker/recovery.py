@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlalchemy.orm import Session, sessionmaker
 
 from db.engine import DatabaseUnavailable, translated
-from db.leases import Recovered, Stage, recover_expired
+from db.leases import Recovered, recover_expired
+from db.line import Stage
 from db.workers import forget_lost
 from halldetect.logs import get_logger
 from worker.waking import Waker

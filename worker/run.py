@@ -18,8 +18,10 @@ from typing import Generic, Protocol, TypeVar
 
 from sqlalchemy.orm import Session, sessionmaker
 
+from db.claiming import ClaimedAudit
 from db.engine import DatabaseUnavailable, translated
-from db.leases import ClaimedAudit, Lease, Stage, begin
+from db.leases import Lease, begin
+from db.line import Stage
 from halldetect.logs import get_logger
 from halldetect.settings import Settings
 from worker.counters import Counters

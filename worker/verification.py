@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 from structlog.contextvars import bound_contextvars
 
-from db.leases import ClaimedAudit, Stage, claim_verification
+from db.claiming import ClaimedAudit, claim_verification
+from db.line import Stage
 from db.progress import SpanKey, save_verification
 from halldetect.errors import HallDetectError
 from halldetect.logs import get_logger

@@ -7,7 +7,7 @@ import time
 from sqlalchemy.orm import Session, sessionmaker
 
 from db.engine import translated
-from db.leases import Stage, head_of_line
+from db.line import Stage, head_of_line
 from db.models import WorkerState
 from db.workers import live_workers
 from halldetect.logs import get_logger

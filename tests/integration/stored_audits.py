@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from db.leases import claim_extraction, claim_verification
+from db.claiming import claim_extraction, claim_verification
 from db.models import ModelKind
 from db.progress import SpanKey, model_id, save_extraction, save_verification
 from db.submission import BatchUpload

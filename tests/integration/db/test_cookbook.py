@@ -11,9 +11,9 @@ from sqlalchemy import text
 from stored_audits import complete_waiting, submit_batch
 
 from db.audits import stream_results
+from db.claiming import claim_extraction
 from db.engine import make_engine, session_factory
 from db.judgement_models import Review, Scoring
-from db.leases import claim_extraction
 from db.models import PolicyVersion
 from db.policies import get_policy
 from db.progress import fail_audit

@@ -9,17 +9,8 @@ from sqlalchemy import text
 
 from db.audits import get_audit
 from db.batches import batch_state, cancel_batch
-from db.leases import (
-    LeaseLost,
-    Stage,
-    begin,
-    head_of_line,
-    is_waiting,
-    recover_expired,
-    release,
-    renew,
-    waiting,
-)
+from db.leases import LeaseLost, begin, recover_expired, release, renew
+from db.line import Stage, head_of_line, is_waiting, waiting
 from db.models import Audit
 from db.progress import charge_fault, fail_audit
 from db.queue_depth import queue_depths, recent_throughput

@@ -3,7 +3,8 @@ from sqlalchemy import text
 
 from db.audits import get_audit
 from db.batches import batch_state
-from db.leases import Stage, recover_expired
+from db.leases import recover_expired
+from db.line import Stage
 from db.progress import fail_audit
 from db.retries import Retried, retry_audit, retry_batch
 from halldetect.trail import Status

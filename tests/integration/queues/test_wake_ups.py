@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from cli.stack.ports import free_port
-from db.leases import Stage
+from db.line import Stage
 from queues.celery_app import make_app
 from queues.names import Queue, Task, queue_of
 from queues.wake_ups import QueueUnavailable, WakeUps

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from db.leases import Stage
+from db.line import Stage
 from db.models import WorkerState
 from halldetect.model_loading import BUNDLED_NLI
 from queues.names import Queue

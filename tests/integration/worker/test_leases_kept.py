@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from db.batches import cancel_batch
-from db.leases import Stage
+from db.line import Stage
 from worker.run import Ended
 
 OTHER = "nli@elsewhere/1"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from db.audits import stream_results
-from db.leases import Stage
+from db.line import Stage
 from halldetect.auditor import Auditor
 from halldetect.claims.sentence_extractor import SentenceExtractor
 from halldetect.record import make_record

@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 
 from cli.stack.ports import free_port
 from db.engine import DatabaseUnavailable
-from db.leases import Stage
+from db.line import Stage
 from queues.celery_app import make_app
 from queues.names import Queue
 from queues.wake_ups import WakeUps

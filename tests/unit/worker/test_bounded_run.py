@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from db.engine import DatabaseUnavailable
-from db.leases import Lease, Stage
+from db.leases import Lease
+from db.line import Stage
 from halldetect.settings import Settings
 from worker import run as run_module
 from worker.counters import Counters

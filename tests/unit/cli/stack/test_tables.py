@@ -8,7 +8,7 @@ from cli.stack.observations import NOT_LOOKED, Observation
 from cli.stack.run_file import RunningChild, RunningStack
 from cli.stack.screen import PlainLines
 from cli.stack.tables import addresses, numbers, stack_tables
-from db.leases import Stage
+from db.line import Stage
 from db.models import WorkerState
 from db.queue_depth import QueueDepth
 from db.workers import LiveWorker, WorkerCounters
