@@ -103,7 +103,7 @@ def test_a_model_that_loses_rows_completes_nothing(make_marker_model):
 @pytest.mark.parametrize(
     ("fields", "options", "reason"),
     [
-        ({"source": "\u200b"}, {}, "can read"),
+        ({"source": "\u0301"}, {}, "can read"),
         ({"policy": "mine"}, {}, "no policy is called 'mine'"),
         ({"source": "word " * 60}, {"max_characters": 200}, "source has 300 .*MAX_CHARACTERS"),
         ({"response": "word " * 60}, {"max_characters": 200}, "response has 300 .*MAX_CHARACTERS"),

@@ -94,7 +94,7 @@ def test_wake_ups_too_many_find_nothing_to_do(start_worker, submit, states):
 
 def test_a_source_that_cannot_be_read_fails_its_own_audits_only(start_worker, submit, rows):
     submit("The mill opened.", single=True)
-    submit("The mill opened.", source="\u200b\u2060", single=True)
+    submit("The mill opened.", source="\u0301", single=True)
     submit("The mill opened.", source="A heron eats fish.", single=True)
     run_both(start_worker("extraction", "nli"))
     found = rows("SELECT status, faults, error FROM halldetect.audits ORDER BY id")
