@@ -12,6 +12,7 @@ from cli.client.errors import ServiceUnavailable
 from cli.client.follow_display import follow_display
 from cli.client.service import Service
 from cli.client.throughput import Throughput
+from cli.consoles import tell
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 # Looking at a large batch costs the service a count of its rows, and it has other things to do.
@@ -22,8 +23,17 @@ _SECONDS_WITHOUT_SERVICE = 60.0
 _Answer = TypeVar("_Answer")
 
 
-def follow(service: Service, batch_id: int) -> dict[str, Any]:
+def follow(service: Service, batch_id: int, news: str | None = None) -> dict[str, Any]:
     """Show how a batch goes on until nothing of it waits; return its last description.
+
+    Parameters
+    ----------
+    service : Service
+        Has the batch.
+    batch_id : int
+        The batch.
+    news : str, optional
+        To be told first: whoever interrupts from then on hears that the batch goes on.
 
     Raises
     ------
@@ -34,6 +44,8 @@ def follow(service: Service, batch_id: int) -> dict[str, Any]:
     """
     throughput = Throughput()
     try:
+        if news is not None:
+            tell(news)
         with follow_display() as display:
             while True:
                 started = time.monotonic()

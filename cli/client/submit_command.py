@@ -65,8 +65,7 @@ def submit_file(
         batch = parse_submitted_batch(document)
         accepted = f"batch {batch.id}: {_audits(batch.total)} accepted"
         if wait:
-            tell(accepted)
-            document = follow(service, int(batch.id))
+            document = follow(service, int(batch.id), accepted)
             return report_end(
                 service, document, as_json=as_json, fail_on_hallucinated=fail_on_hallucinated
             )
