@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from db.claiming import claim_extraction, claim_verification
+from db.leases import begin
+from db.line import Stage
 from db.models import ModelKind
 from db.progress import SpanKey, model_id, save_extraction, save_verification
 from db.submission import BatchUpload
@@ -36,6 +38,7 @@ def complete_waiting(sessions, auditor):
         claimed = claim_extraction(session, "test", lease_seconds=600, max_audits=1000)
         extractor_id = model_id(session, ModelKind.EXTRACTOR, extractor.provenance.to_json())
         nli_id = model_id(session, ModelKind.NLI, encoder_identity(nli))
+        begin(session, Stage.EXTRACTION, [one.lease for one in claimed])
         for one in claimed:
             save_extraction(
                 session,
@@ -48,6 +51,7 @@ def complete_waiting(sessions, auditor):
         claimed = claim_verification(
             session, "test", lease_seconds=600, max_audits=1000, token_budget=10**9
         )
+        begin(session, Stage.VERIFICATION, [one.lease for one in claimed])
         for one in claimed:
             source = prepare_source(one.source, nli, options.max_sentences)
             hypotheses = hypotheses_of(one.claims, one.response, nli)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from db.claiming import claim_extraction, claim_verification
+from db.leases import begin
+from db.line import Stage
 from db.models import ModelKind
 from db.progress import SpanKey, model_id, save_extraction, save_verification
 from db.submission import BatchUpload, submit_audit
@@ -76,6 +78,7 @@ class Service:
         )
         provenance = self.extractor.provenance.to_json()
         with self.sessions.begin() as session:
+            begin(session, Stage.EXTRACTION, [claimed.lease])
             save_extraction(
                 session,
                 claimed.lease,
@@ -100,6 +103,7 @@ class Service:
     def save(self, claimed, source, hypotheses, matrix, preselected_spans=None):
         provenance = {**self.nli.provenance.to_json(), "max_tokens": self.nli.max_tokens}
         with self.sessions.begin() as session:
+            begin(session, Stage.VERIFICATION, [claimed.lease])
             save_verification(
                 session,
                 claimed.lease,
