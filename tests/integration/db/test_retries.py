@@ -3,7 +3,7 @@ from sqlalchemy import text
 
 from db.audits import get_audit
 from db.batches import batch_state
-from db.leases import recover_expired
+from db.leases import begin, recover_expired
 from db.line import Stage
 from db.progress import fail_audit
 from db.retries import Retried, retry_audit, retry_batch
@@ -70,8 +70,9 @@ def test_claims_that_are_there_are_kept(service, fail, sessions, retry):
 
 def test_what_lost_its_workers_is_run_alone_once(service, sessions, audit, retry):
     first, second = service.submit(RESPONSE, RESPONSE, batch=False)
-    service.claim_extraction(lease_seconds=0, max_audits=1)
+    [lost] = service.claim_extraction(lease_seconds=0, max_audits=1)
     with sessions.begin() as session:
+        begin(session, Stage.EXTRACTION, [lost.lease])
         assert recover_expired(session, max_attempts=1).failed == 1
     retry(retry_audit, first)
     assert audit(first)["worker_lost"]
