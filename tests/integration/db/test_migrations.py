@@ -143,6 +143,9 @@ def test_two_programs_may_migrate_at_once(empty_database):
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(upgrade, empty_database) for _ in range(2)]:
             done.result()
+    engine = make_engine(empty_database)
+    assert current_revision(engine) == head_revision()
+    engine.dispose()
 
 
 @pytest.mark.parametrize(
