@@ -29,6 +29,7 @@ from db.models import (
 )
 from db.partitions import ensure_partitions
 from halldetect.claims.model import Decomposition, ExtractionMode
+from halldetect.results import generation_trail, rejected_trail, unaudited_trail
 from halldetect.scoring.matrix import ProbabilityMatrix
 from halldetect.scoring.score import AuditScore
 from halldetect.scoring.verdict import Verdict
@@ -111,30 +112,16 @@ def save_extraction(
             claims=len(decomposition.claims),
             rejected=[
                 {
+                    **line.model_dump(mode="json"),
                     "text": _storable(line.text),
-                    "reason": line.reason.value,
                     "detail": _storable(line.detail),
                 }
-                for line in decomposition.rejected
+                for line in rejected_trail(decomposition)
             ],
             unaudited=[
-                {
-                    "span": {"start": left.span.start, "end": left.span.end},
-                    "text": left.span.of(response),
-                    "reason": left.reason.value,
-                }
-                for left in decomposition.unaudited
+                left.model_dump(mode="json") for left in unaudited_trail(decomposition, response)
             ],
-            generations=[
-                {
-                    "window": {"start": call.window.start, "end": call.window.end},
-                    "finish": call.finish.value,
-                    "parsed": call.parsed,
-                    "prompt_tokens": call.prompt_tokens,
-                    "output_tokens": call.output_tokens,
-                }
-                for call in decomposition.generations
-            ],
+            generations=[call.model_dump(mode="json") for call in generation_trail(decomposition)],
         )
     )
     if decomposition.claims:

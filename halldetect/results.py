@@ -74,24 +74,9 @@ def completed_result(
         policy=PolicyTrail.of(policy),
         counts=_counts(score, decomposition),
         claims=_claim_trails(source, decomposition, hypotheses, matrix, score),
-        rejected=[
-            Rejected(text=line.text, reason=line.reason, detail=line.detail)
-            for line in decomposition.rejected
-        ],
-        unaudited=[
-            Unaudited(span=_span(left.span), text=left.span.of(record.response), reason=left.reason)
-            for left in decomposition.unaudited
-        ],
-        generations=[
-            GenerationTrail(
-                window=_span(call.window),
-                finish=call.finish,
-                parsed=call.parsed,
-                prompt_tokens=call.prompt_tokens,
-                output_tokens=call.output_tokens,
-            )
-            for call in decomposition.generations
-        ],
+        rejected=rejected_trail(decomposition),
+        unaudited=unaudited_trail(decomposition, record.response),
+        generations=generation_trail(decomposition),
         extraction_mode=mode.value,
         document=_document(source),
         matrix=_matrix_trail(library, matrix),
@@ -120,6 +105,36 @@ def failed_result(
         models=models,
         metadata=record.metadata,
     )
+
+
+def rejected_trail(decomposition: Decomposition) -> list[Rejected]:
+    """Describe the generated lines that the response does not assert."""
+    return [
+        Rejected(text=line.text, reason=line.reason, detail=line.detail)
+        for line in decomposition.rejected
+    ]
+
+
+def unaudited_trail(decomposition: Decomposition, response: str) -> list[Unaudited]:
+    """Describe the sentences of the response that are no claim."""
+    return [
+        Unaudited(span=_span(left.span), text=left.span.of(response), reason=left.reason)
+        for left in decomposition.unaudited
+    ]
+
+
+def generation_trail(decomposition: Decomposition) -> list[GenerationTrail]:
+    """Describe the calls of the extractor."""
+    return [
+        GenerationTrail(
+            window=_span(call.window),
+            finish=call.finish,
+            parsed=call.parsed,
+            prompt_tokens=call.prompt_tokens,
+            output_tokens=call.output_tokens,
+        )
+        for call in decomposition.generations
+    ]
 
 
 def score_claims(
