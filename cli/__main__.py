@@ -9,10 +9,11 @@ def main() -> None:
     """Run the command, and let an interrupt while it still loads be one like any later."""
     try:
         from cli.main import main as run
+
+        run()
     except KeyboardInterrupt:
         sys.stderr.write("halldetect: interrupted\n")
         sys.exit(130)
-    run()
 
 
 if __name__ == "__main__":
