@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from sqlalchemy import column, select, table
+from sqlalchemy import Text, column, select, table
 from sqlalchemy.orm import Session
 
 from db.engine import SchemaMismatch
@@ -43,7 +43,7 @@ def require_this_version(session: Session) -> None:
     SchemaMismatch
         With both revisions and what to do.
     """
-    version = column("version_num")
-    fault = version_fault(session.scalar(select(version).select_from(table(VERSION_TABLE))))
+    stored = select(column("version_num", Text())).select_from(table(VERSION_TABLE))
+    fault = version_fault(session.scalar(stored))
     if fault is not None:
         raise SchemaMismatch(fault)
