@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from db.engine import DatabaseUnavailable
+from db.engine import DatabaseUnavailable, SchemaMismatch
 from db.idempotency import KeyInProgress, KeyReused
 from halldetect.errors import InputError, LimitError
 from halldetect.logs import get_logger
@@ -178,6 +178,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(LimitError, _too_large)
     app.add_exception_handler(InputError, _invalid)
     app.add_exception_handler(DatabaseUnavailable, _unavailable)
+    app.add_exception_handler(SchemaMismatch, _of_another_version)
     app.add_exception_handler(KeyInProgress, _in_progress)
     app.add_exception_handler(KeyReused, _reused)
     app.add_exception_handler(Exception, _internal)
@@ -254,6 +255,17 @@ async def _unavailable(_: Request, error: Exception) -> Response:
         503,
         Kind.UNAVAILABLE,
         "the database cannot be reached now; nothing was stored, try again soon",
+        headers=_RETRY_DATABASE,
+    ).response()
+
+
+async def _of_another_version(_: Request, error: Exception) -> Response:
+    _log.warning("a request met tables of another version", error=str(error))
+    return Problem(
+        503,
+        Kind.UNAVAILABLE,
+        "the database is of another version than this API, which answers when both are of one; "
+        "nothing was stored, and /readyz says what is missing",
         headers=_RETRY_DATABASE,
     ).response()
 

@@ -9,7 +9,8 @@ from sqlalchemy import Engine
 
 from cli.stack.run_file import read_running_stack
 from db.engine import make_engine, translated
-from db.migrate import current_revision, head_revision
+from db.migrate import current_revision
+from db.schema_version import version_fault
 from halldetect.errors import InputError, UnavailableError
 from halldetect.settings import Settings
 
@@ -79,9 +80,6 @@ def _address(settings: Settings) -> str:
 
 
 def _check_revision(engine: Engine) -> None:
-    current, wanted = current_revision(engine), head_revision()
-    if current != wanted:
-        raise InputError(
-            f"the database is at revision {current or 'none'} and this version needs {wanted}: "
-            "run `python -m db.migrate upgrade`, or the command of the version that migrated it"
-        )
+    fault = version_fault(current_revision(engine))
+    if fault is not None:
+        raise InputError(fault)

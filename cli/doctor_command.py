@@ -17,7 +17,8 @@ from cli.progress_display import progress_display
 from db.doctor import checks, failed_audits
 from db.engine import session_factory
 from db.findings import Finding
-from db.migrate import current_revision, head_revision
+from db.migrate import current_revision
+from db.schema_version import version_fault
 from halldetect.errors import UnavailableError
 from halldetect.settings import Settings
 from queues.celery_app import make_app
@@ -67,16 +68,11 @@ def examine(settings: Settings, *, as_json: bool) -> int:
 
 
 def _outdated(engine: Engine) -> list[Finding]:
-    current, head = current_revision(engine), head_revision()
-    if current == head:
+    fault = version_fault(current_revision(engine))
+    if fault is None:
         return []
-    finding = Finding(
-        "schema",
-        f"the database is at revision {current or 'none'} and this version needs {head}; nothing "
-        "else of it was checked",
-        "`python -m db.migrate upgrade`, or take the version that migrated it",
-    )
-    return [finding]
+    problem, _, mend = fault.partition(": ")
+    return [Finding("schema", f"{problem}; nothing else of it was checked", mend)]
 
 
 def _run_checks(engine: Engine) -> list[Finding]:

@@ -70,7 +70,10 @@ def status(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> int:
-    """Show how a batch is doing or, without one, what runs on this machine."""
+    """Show how a batch is doing or, without one, what runs on this machine.
+
+    Where no stack runs here, and DATABASE_URL is set, the workers and lines of that service.
+    """
     from halldetect.settings import load_settings
 
     settings = load_settings()

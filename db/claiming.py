@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from db.leases import Lease, expiry
 from db.line import Stage, in_line_for, is_free, order
 from db.models import Audit, Claim, Document, Extraction, PolicyVersion
+from db.schema_version import require_this_version
 from halldetect.claims.model import Claim as ResponseClaim
 from halldetect.scoring.policy import Policy, parse_policy
 from halldetect.spans import Span
@@ -111,7 +112,11 @@ def claim_verification(
 
 
 def _lock_head(session: Session, stage: Stage, count: int) -> list[Any]:
-    """Lock the first free audits of the line; those that others are claiming are passed over."""
+    """Lock the first free audits of the line; those that others are claiming are passed over.
+
+    Nobody takes what stands in tables of another version: it could not be written, or not be read.
+    """
+    require_this_version(session)
     statement = (
         select(Audit.id, Audit.worker_lost)
         .where(in_line_for(stage), is_free())

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
+from psycopg import errors
 from sqlalchemy import Engine, create_engine, make_url
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from halldetect.errors import InputError, UnavailableError
@@ -20,10 +21,16 @@ _SERVER_LOST = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
 )
+# Statements that name what is not there were written for other tables.
+_OTHER_TABLES = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
 
 
 class DatabaseUnavailable(UnavailableError):
     """Postgres cannot be reached, or went away; what was begun was not committed."""
+
+
+class SchemaMismatch(DatabaseUnavailable):
+    """The tables are of another version than this program; what was begun was not committed."""
 
 
 def make_engine(url: str, *, pool_size: int = 5) -> Engine:
@@ -87,9 +94,22 @@ def translated() -> Iterator[None]:
     ------
     DatabaseUnavailable
         With the driver's first line, which names no password.
+    SchemaMismatch
+        When a table or column is not there.
     """
     try:
         yield
     except _SERVER_LOST as error:
-        reason = str(getattr(error, "orig", error)).strip().split("\n")[0] or "connection lost"
+        reason = _first_line(error) or "connection lost"
         raise DatabaseUnavailable(f"the database cannot be used: {reason}") from error
+    except (ProgrammingError, *_OTHER_TABLES) as error:
+        if not isinstance(getattr(error, "orig", error), _OTHER_TABLES):
+            raise
+        raise SchemaMismatch(
+            f"the tables are of another version than this program ({_first_line(error)}): "
+            "`halldetect doctor` says of which"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(getattr(error, "orig", error)).strip().split("\n")[0]

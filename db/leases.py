@@ -136,6 +136,16 @@ def recover_expired(session: Session, max_attempts: int) -> Recovered:
     return Recovered(requeued=len(blameless) + len(suspect), failed=len(hopeless))
 
 
+def held_by_owner(session: Session) -> dict[str, int]:
+    """Return how many audits each worker holds."""
+    owners = session.execute(
+        select(Audit.lease_owner, func.count().label("audits"))
+        .where(Audit.lease_owner.isnot(None))
+        .group_by(Audit.lease_owner)
+    )
+    return {row.lease_owner: row.audits for row in owners}
+
+
 def expire(session: Session, owner: str) -> None:
     """Let the leases of a worker that is known to be gone run out at once."""
     session.execute(

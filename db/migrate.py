@@ -11,7 +11,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, column, select, table, text
 
-from db.engine import make_engine, session_factory, translated
+from db.engine import SchemaMismatch, make_engine, session_factory, translated
 from db.policies import seed_builtin_policies
 from halldetect.errors import HallDetectError
 from halldetect.settings import load_settings
@@ -30,6 +30,8 @@ def upgrade(url: str, revision: str = "head") -> None:
     ------
     DatabaseUnavailable
         When the server cannot be reached.
+    SchemaMismatch
+        When the database is at a revision that this program does not know.
     """
     _migrate(url, lambda config: command.upgrade(config, revision))
     if revision == "head":
@@ -46,6 +48,8 @@ def downgrade(url: str, revision: str) -> None:
     ------
     DatabaseUnavailable
         When the server cannot be reached.
+    SchemaMismatch
+        When the database is at a revision that this program does not know.
     """
     _migrate(url, lambda config: command.downgrade(config, revision))
 
@@ -69,9 +73,25 @@ def head_revision() -> str:
     return head
 
 
+def unknown_fault(revision: str) -> str | None:
+    """Return what is wrong with a database at a revision that a newer program left it at.
+
+    None when this program knows the revision, be it an old one.
+    """
+    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
+    if revision in {script.revision for script in scripts}:
+        return None
+    return (
+        f"the database is at revision {revision} and this version knows none beyond "
+        f"{head_revision()}: start the version that migrated it, or let that one take it back "
+        f"with `python -m db.migrate downgrade {head_revision()}`"
+    )
+
+
 def _migrate(url: str, run: Callable[[Config], None]) -> None:
     engine = make_engine(url)
     try:
+        _refuse_unknown(current_revision(engine))
         with translated(), engine.connect() as connection:
             connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
             connection.commit()
@@ -81,6 +101,12 @@ def _migrate(url: str, run: Callable[[Config], None]) -> None:
             connection.commit()
     finally:
         engine.dispose()
+
+
+def _refuse_unknown(revision: str | None) -> None:
+    fault = None if revision is None else unknown_fault(revision)
+    if fault is not None:
+        raise SchemaMismatch(fault)
 
 
 def _config() -> Config:

@@ -161,7 +161,7 @@ class WorkerModels:
 
     def declare_broken(self, error: str) -> None:
         """Drop models that stopped working, and load them again after a pause."""
-        _log.error("the model does not work any more", error=error)
+        _log.error("no work is taken until the models are loaded anew", error=error)
         self._set(None, error)
         self._start_loading(_FIRST_PAUSE_SECONDS)
 

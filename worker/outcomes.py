@@ -11,6 +11,7 @@ from db.claiming import ClaimedAudit
 from db.engine import DatabaseUnavailable, translated
 from db.leases import LeaseLost
 from db.progress import charge_fault, fail_audit
+from db.schema_version import require_this_version
 from halldetect.errors import HallDetectError
 from halldetect.logs import get_logger
 from worker.held_leases import HeldLeases
@@ -24,7 +25,8 @@ class Outcomes:
     """Ends the attempts of one run, each audit in a transaction of its own.
 
     A lost lease is only logged: the audit is someone else's by now. When the database is gone,
-    `DatabaseUnavailable` reaches the caller and the lease stays held, to be handed back.
+    `DatabaseUnavailable` reaches the caller and the lease stays held, to be handed back; so it does
+    when the tables are of another version, which may refuse any result.
 
     Parameters
     ----------
@@ -69,6 +71,7 @@ class Outcomes:
                 self._write(audit, lambda session: self._charge(session, audit, message))
 
     def _charge(self, session: Session, audit: ClaimedAudit, message: str) -> None:
+        require_this_version(session)
         charge_fault(session, audit.lease, message, self._max_attempts)
 
     def _write(self, audit: ClaimedAudit, write: Write) -> bool:

@@ -13,11 +13,18 @@ from typing import Any
 import psutil
 from sqlalchemy.orm import Session
 
-from db.engine import DatabaseUnavailable, make_engine, session_factory, translated
+from db.engine import (
+    DatabaseUnavailable,
+    SchemaMismatch,
+    make_engine,
+    session_factory,
+    translated,
+)
 from db.line import Stage
 from db.models import ModelKind, WorkerState
 from db.partitions import ensure_current_partitions
 from db.progress import model_id
+from db.schema_version import require_this_version
 from db.workers import end_predecessors, heartbeat, register, unregister
 from halldetect.auditor import encoder_identity
 from halldetect.logs import get_logger
@@ -83,9 +90,7 @@ class WorkerProcess:
             self._engine, wake_ups, run_seconds=settings.run_seconds, stopping=self._stopping
         )
         stages = frozenset(stage for stage in Stage if queue_of(stage) in self._queues)
-        self._models = WorkerModels(
-            lambda: load_models(settings, stages, self._give_up_if_stopping), self._models_changed
-        )
+        self._models = WorkerModels(lambda: self._load(stages), self._models_changed)
         self._busy = {stage: threading.Lock() for stage in Stage}
         self._renewal = LeaseRenewal(
             session_factory(self._renewal_engine),
@@ -127,23 +132,39 @@ class WorkerProcess:
                 ended = Ended.STOPPING if self._stopping.is_set() else Ended.MODEL_BROKEN
                 return RunSummary(0, 0, ended, self._models.error)
             summary = self._run_with(stage, models)
-            if summary.ended is Ended.MODEL_BROKEN:
+            if summary.ended in (Ended.MODEL_BROKEN, Ended.OTHER_VERSION):
                 self._models.declare_broken(summary.error or "")
         return summary
 
     def sweep(self) -> None:
         """Bring back what was lost, and wake workers for what waits."""
+        self._require_this_version()
         self._sweeper.sweep()
         self._rescorer.wake_stalled()
 
     def rescore(self, rescoring_id: int) -> RescoringEnded:
         """Answer a wake-up: work on a rescoring for a limited time."""
+        self._require_this_version()
         return self._rescorer.run(rescoring_id)
 
     def create_partitions(self) -> None:
         """Make the partitions of the coming months."""
         with translated(), self._sessions.begin() as session:
             ensure_current_partitions(session)
+
+    def _load(self, stages: frozenset[Stage]) -> LoadedModels:
+        """Load the models, unless nothing could be done with them."""
+        try:
+            self._require_this_version()
+        except SchemaMismatch:
+            raise
+        except DatabaseUnavailable:  # it may come back while they are loaded
+            pass
+        return load_models(self._settings, stages, self._give_up_if_stopping)
+
+    def _require_this_version(self) -> None:
+        with translated(), self._sessions.begin() as session:
+            require_this_version(session)
 
     def _run_with(self, stage: Stage, models: LoadedModels) -> RunSummary:
         try:
@@ -159,8 +180,10 @@ class WorkerProcess:
                     stopping=self._stopping,
                 )
                 summary = BoundedRun(self._work(stage, models, tools), tools).run()
-            if summary.ended is not Ended.NO_DATABASE:
+            if summary.ended not in (Ended.NO_DATABASE, Ended.OTHER_VERSION):
                 self._waker.wake(stage, "successor")
+        except SchemaMismatch as error:
+            summary = RunSummary(0, 0, Ended.OTHER_VERSION, str(error))
         except DatabaseUnavailable as error:
             summary = RunSummary(0, 0, Ended.NO_DATABASE, str(error))
         if summary.error is not None:

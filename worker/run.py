@@ -19,7 +19,7 @@ from typing import Generic, Protocol, TypeVar
 from sqlalchemy.orm import Session, sessionmaker
 
 from db.claiming import ClaimedAudit
-from db.engine import DatabaseUnavailable, translated
+from db.engine import DatabaseUnavailable, SchemaMismatch, translated
 from db.leases import Lease, begin
 from db.line import Stage
 from halldetect.logs import get_logger
@@ -128,6 +128,7 @@ class Ended(StrEnum):
     STOPPING = "the worker stops"
     MODEL_BROKEN = "the model is broken"
     NO_DATABASE = "the database is unavailable"
+    OTHER_VERSION = "the database is of another version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,8 @@ class BoundedRun(Generic[_Load]):
                 ThreadPoolExecutor(1, thread_name_prefix="writing") as writer,
             ):
                 ended = self._work_through(ahead, writer)
+        except SchemaMismatch as mismatch:
+            ended, error = Ended.OTHER_VERSION, str(mismatch)
         except DatabaseUnavailable as outage:
             ended, error = Ended.NO_DATABASE, str(outage)
         except ModelBroken as broken:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from fastapi import APIRouter
 
 from api import examples, openapi
@@ -11,14 +9,14 @@ from api.dependencies import Service, ServiceOf
 from api.problems import Kind, Problem
 from api.schemas import Health, Readiness
 from db.engine import DatabaseUnavailable
-from db.migrate import current_revision, head_revision
+from db.migrate import current_revision
 from db.policies import get_policy
+from db.schema_version import version_fault
 from halldetect.errors import PolicyError
 from queues.names import Queue
 from queues.wake_ups import QueueUnavailable
 
 router = APIRouter(tags=["health"])
-_head_revision = cache(head_revision)  # it reads files that do not change
 
 
 @router.get(
@@ -59,12 +57,9 @@ def _without_database(service: Service) -> dict[str, str]:
         current = current_revision(service.engine)
     except DatabaseUnavailable as error:
         return {"database": str(error)}
-    head = _head_revision()
-    if current != head:
-        return {
-            "schema": f"the database is at revision {current or 'none'}, this version needs "
-            f"{head}: run `python -m db.migrate upgrade`"
-        }
+    fault = version_fault(current)
+    if fault is not None:
+        return {"schema": fault}
     return _without_policy(service)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session, sessionmaker
 
-from db.engine import make_engine, session_factory, translated
+from db.engine import make_engine, read_one_snapshot, session_factory, translated
+from db.leases import held_by_owner
 from db.models import WorkerState
 from db.queue_depth import QueueDepth, queue_depths, recent_throughput
 from db.workers import LiveWorker, live_workers
@@ -29,6 +31,8 @@ class Observation:
         Audits that ended, over the last minute.
     workers : tuple of LiveWorker
         As they last reported.
+    held : Mapping
+        How many audits each worker holds, by its name.
     fault : str or None
         Why there are no numbers.
     is_known : bool
@@ -38,6 +42,7 @@ class Observation:
     depths: tuple[QueueDepth, ...] = ()
     audits_per_second: float = 0.0
     workers: tuple[LiveWorker, ...] = ()
+    held: Mapping[str, int] = field(default_factory=dict)
     fault: str | None = None
     is_known: bool = True
 
@@ -110,10 +115,12 @@ class Observer:
 def _look(sessions: sessionmaker[Session]) -> Observation:
     try:
         with translated(), sessions.begin() as session:
+            read_one_snapshot(session)
             return Observation(
                 depths=tuple(queue_depths(session)),
                 audits_per_second=recent_throughput(session),
                 workers=tuple(live_workers(session)),
+                held=held_by_owner(session),
             )
     except HallDetectError as error:
         return Observation(fault=str(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -29,9 +29,35 @@ _STAGE_DOES = {"extraction": "claims to be extracted", "verification": "claims t
 
 def stack_tables(stack: RunningStack, observation: Observation) -> RenderableType:
     """Return everything there is to see of `stack`."""
-    return Group(
-        _processes(stack, observation), Text(), _lines(observation), Text(), _addresses(stack)
-    )
+    ours = [observation.worker(child.pid) for child in stack.children]
+    others = [worker for worker in observation.workers if worker not in ours]
+    parts: list[RenderableType] = [_processes(stack, observation), Text()]
+    if others:
+        parts += [workers_table(others, observation), Text()]
+    return Group(*parts, _lines(observation), Text(), _addresses(stack))
+
+
+def service_tables(observation: Observation) -> RenderableType:
+    """Return the workers and the lines of a service whose processes others started."""
+    return Group(workers_table(observation.workers, observation), Text(), _lines(observation))
+
+
+def workers_table(workers: Sequence[LiveWorker], observation: Observation) -> Table:
+    """Return workers wherever they run; one that was drained is not among them any more."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("worker", "host", "queues", "state", "holds", "models"):
+        right = column == "holds"
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    for worker in workers:
+        table.add_row(
+            printable(worker.name.partition("/")[0]),
+            printable(worker.host),
+            ", ".join(worker.queues),
+            worker.state.value,
+            f"{observation.held.get(worker.name, 0):,}",
+            _worker(worker),
+        )
+    return table
 
 
 def addresses(stack: RunningStack) -> Iterator[tuple[str, str]]:

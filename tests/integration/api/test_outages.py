@@ -103,6 +103,21 @@ def test_it_says_what_is_missing(database, empty_database, redis_url):
             assert "db.migrate upgrade" in document["detail"]
 
 
+def test_tables_of_another_version_are_an_outage_and_no_fault_of_the_program(client, execute):
+    execute("ALTER TABLE halldetect.batches RENAME COLUMN cancelled_at TO ended_at")
+    with capture_logs() as logs:
+        answer = client.get("/v1/batches")
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) > 0
+    assert "of another version than this API" in answer.json()["detail"]
+    assert "cancelled_at" not in answer.text
+    assert any("cancelled_at" in entry.get("error", "") for entry in logs)
+    execute("UPDATE halldetect_version SET version_num = '9999'")
+    not_ready = client.get("/readyz").json()
+    assert not_ready["missing"] == ["schema"]
+    assert "start the version that migrated it" in not_ready["detail"]
+
+
 def test_an_unforeseen_error_is_told_without_its_trace(settings, monkeypatch):
     app = create_app(settings())
 

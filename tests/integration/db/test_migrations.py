@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 import db.judgement_models  # noqa: F401
 from db.base import Base
-from db.engine import make_engine
+from db.engine import SchemaMismatch, make_engine
 from db.migrate import VERSION_TABLE, current_revision, downgrade, head_revision, upgrade
 
 CATALOGUE = """
@@ -134,6 +134,17 @@ def test_an_old_database_is_told_from_a_current_one(empty_database):
     assert current_revision(engine) == REVISIONS[0]
     upgrade(empty_database)
     assert current_revision(engine) == head_revision() == REVISIONS[-1]
+    engine.dispose()
+
+
+@pytest.mark.parametrize("migrate", [upgrade, lambda url: downgrade(url, "base")])
+def test_tables_of_a_newer_program_are_left_as_they_are(database, migrate):
+    with psycopg.connect(database) as connection:
+        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+    with pytest.raises(SchemaMismatch, match=f"9999 .* none beyond {head_revision()}: start the"):
+        migrate(database)
+    engine = make_engine(database)
+    assert current_revision(engine) == "9999"
     engine.dispose()
 
 

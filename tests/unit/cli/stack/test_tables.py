@@ -7,7 +7,7 @@ from cli.stack.children import ChildState
 from cli.stack.observations import NOT_LOOKED, Observation
 from cli.stack.run_file import RunningChild, RunningStack
 from cli.stack.screen import PlainLines
-from cli.stack.tables import addresses, numbers, stack_tables
+from cli.stack.tables import addresses, numbers, service_tables, stack_tables
 from db.line import Stage
 from db.models import WorkerState
 from db.queue_depth import QueueDepth
@@ -34,7 +34,7 @@ def stack(tmp_path):
 def worker(host, *, state=WorkerState.READY, error=None, models=("nli-minilm/model.onnx",)):
     now = datetime.now(UTC)
     return LiveWorker(
-        name="nli@x",
+        name="nli@x/1",
         queues=["nli"],
         pid=42,
         host=host,
@@ -52,7 +52,8 @@ def busy(*workers):
         QueueDepth(Stage.EXTRACTION, 1200, 8, 61.4),
         QueueDepth(Stage.VERIFICATION, 0, 64, None),
     )
-    return Observation(depths=depths, audits_per_second=2.346, workers=workers)
+    held = {"nli@x/1": 64}
+    return Observation(depths=depths, audits_per_second=2.346, workers=workers, held=held)
 
 
 @pytest.fixture
@@ -81,8 +82,29 @@ def test_a_worker_shows_its_models_and_what_it_did(stack, here, shown):
     assert "2.35 audits/s over the last minute" in text
 
 
+def row_of(text, word):
+    (line,) = [line for line in text.splitlines() if word in line]
+    return line.split()
+
+
 def test_a_process_of_the_same_number_on_another_machine_is_somebody_else(stack, here, shown):
-    assert "minilm" not in shown(stack, busy(worker("elsewhere")))
+    text = shown(stack, busy(worker("elsewhere", state=WorkerState.STOPPING)))
+    assert row_of(text, "42") == ["nli", "running", "42"]
+    assert row_of(text, "elsewhere")[:5] == ["nli@x", "elsewhere", "nli", "stopping", "64"]
+
+
+def test_workers_of_the_stack_itself_are_shown_once(stack, here, shown):
+    assert shown(stack, busy(worker(here))).count("minilm") == 1
+
+
+def test_a_service_of_other_processes_shows_its_workers_and_lines(here):
+    console = Console(width=140, color_system=None)
+    with console.capture() as capture:
+        console.print(service_tables(busy(worker(here), worker("elsewhere"))))
+    text = capture.get()
+    assert row_of(text, " here ")[:5] == ["nli@x", "here", "nli", "ready", "64"]
+    assert row_of(text, "elsewhere")[-3:] == ["·", "1,234", "audits"]
+    assert "claims to be extracted" in text
 
 
 def test_a_worker_without_its_model_says_why(stack, here, shown):
