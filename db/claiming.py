@@ -16,6 +16,7 @@ from db.schema_version import require_this_version
 from halldetect.claims.model import Claim as ResponseClaim
 from halldetect.scoring.policy import Policy, parse_policy
 from halldetect.spans import Span
+from halldetect.trail import GenerationTrail
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class ClaimedAudit:
         Scores it by default.
     claims : tuple of Claim
         What was extracted; empty before that.
+    generations : tuple of GenerationTrail
+        Calls of the extractor; empty before that.
     """
 
     lease: Lease
@@ -49,6 +52,7 @@ class ClaimedAudit:
     source: str
     policy: Policy
     claims: tuple[ResponseClaim, ...] = ()
+    generations: tuple[GenerationTrail, ...] = ()
 
 
 def claim_extraction(
@@ -163,7 +167,9 @@ def _take(
         )
         .execution_options(synchronize_session=False)
     )
-    claims = _claims_of(session, ids) if stage is Stage.VERIFICATION else {}
+    is_extracted = stage is Stage.VERIFICATION
+    claims = _claims_of(session, ids) if is_extracted else {}
+    generations = _generations_of(session, ids) if is_extracted else {}
     rows = session.execute(
         select(Audit, Document.text, PolicyVersion.name, PolicyVersion.rules)
         .join(Document, Document.id == Audit.document_id)
@@ -182,10 +188,21 @@ def _take(
             source=source,
             policy=parse_policy({"name": name, **rules}),
             claims=tuple(claims.get(audit.id, ())),
+            generations=generations.get(audit.id, ()),
         )
         for audit, source, name, rules in rows
     }
     return [taken[audit_id] for audit_id in ids]
+
+
+def _generations_of(session: Session, ids: Sequence[int]) -> dict[int, tuple[GenerationTrail, ...]]:
+    rows = session.execute(
+        select(Extraction.audit_id, Extraction.generations).where(Extraction.audit_id.in_(ids))
+    )
+    return {
+        audit_id: tuple(GenerationTrail.model_validate(call) for call in calls)
+        for audit_id, calls in rows
+    }
 
 
 def _claims_of(session: Session, ids: Sequence[int]) -> dict[int, list[ResponseClaim]]:

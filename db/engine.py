@@ -7,20 +7,19 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors
-from sqlalchemy import Engine, create_engine, make_url
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from halldetect.errors import InputError, UnavailableError
 
 _CONNECT_SECONDS = 5
-# COPY runs on the driver itself, whose errors SQLAlchemy does not wrap.
-_SERVER_LOST = (
-    OperationalError,
-    InterfaceError,
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-)
+# What the server says of itself: connection lost, deadlock, no resources (disk, memory,
+# connections), shutdown, failure of the system. Whatever it says else is about the statement.
+_OUTAGE_CLASSES = ("08", "40", "53", "57", "58")
+_READ_ONLY = "25006"
+_QUERY_CANCELED = "57014"  # a time limit that this very statement may exceed each time
 # Statements that name what is not there were written for other tables.
 _OTHER_TABLES = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
 
@@ -56,7 +55,7 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         ) from None
     if address.get_backend_name() not in ("postgresql", "postgres"):
         raise InputError(f"DATABASE_URL must be postgresql://..., not {address.drivername}://...")
-    return create_engine(
+    engine = create_engine(
         address.set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=0,
@@ -69,6 +68,8 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
             "options": "-c timezone=UTC",
         },
     )
+    event.listen(engine, "handle_error", _leave_read_only_server)
+    return engine
 
 
 def session_factory(engine: Engine) -> sessionmaker[Session]:
@@ -88,7 +89,10 @@ def read_one_snapshot(session: Session) -> None:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise the loss of the server as `DatabaseUnavailable`, whatever statement met it.
+    """Raise what is the server's fault as `DatabaseUnavailable`, whatever statement met it.
+
+    That is its loss, and that it is full, overloaded or read-only: the same statement may succeed
+    later. Errors of the statement itself pass as they are.
 
     Raises
     ------
@@ -99,17 +103,32 @@ def translated() -> Iterator[None]:
     """
     try:
         yield
-    except _SERVER_LOST as error:
-        reason = _first_line(error) or "connection lost"
-        raise DatabaseUnavailable(f"the database cannot be used: {reason}") from error
-    except (ProgrammingError, *_OTHER_TABLES) as error:
-        if not isinstance(getattr(error, "orig", error), _OTHER_TABLES):
-            raise
-        raise SchemaMismatch(
-            f"the tables are of another version than this program ({_first_line(error)}): "
-            "`halldetect doctor` says of which"
-        ) from error
+    except (DBAPIError, psycopg.Error) as error:  # COPY's errors come as the driver's own
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        reason = str(cause).strip().split("\n")[0] or "connection lost"
+        if isinstance(cause, _OTHER_TABLES):
+            raise SchemaMismatch(
+                f"the tables are of another version than this program ({reason}): "
+                "`halldetect doctor` says of which"
+            ) from error
+        if _is_outage(cause):
+            raise DatabaseUnavailable(f"the database cannot be used: {reason}") from error
+        raise
 
 
-def _first_line(error: Exception) -> str:
-    return str(getattr(error, "orig", error)).strip().split("\n")[0]
+def _is_outage(error: BaseException | None) -> bool:
+    state = getattr(error, "sqlstate", None)
+    if state is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    if state == _QUERY_CANCELED:
+        return False
+    return bool(state == _READ_ONLY or state.startswith(_OUTAGE_CLASSES))
+
+
+def _leave_read_only_server(context: ExceptionContext) -> None:
+    """Drop all connections to a server that only reads: it was demoted, or is so by a setting.
+
+    It would go on refusing on these connections after the new ones may write.
+    """
+    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
+        context.is_disconnect = True

@@ -233,6 +233,7 @@ def audit_options(settings: Settings) -> AuditOptions:
         preselected_spans=settings.preselected_spans,
         max_characters=settings.max_characters,
         max_sentences=settings.max_sentences,
+        extractor_seconds=settings.extractor_seconds,
     )
 
 

@@ -59,6 +59,9 @@ class Settings(BaseSettings):
         Layers to offload, -1 for all; None takes the profile's (0 and -1).
     extractor_context_tokens : int
         Context of the extractor, in tokens.
+    extractor_seconds : float
+        How long the extractor may take over one response; what it has not read by then is audited
+        sentence by sentence.
     nli : NliBackend or None
         ``onnx`` or ``torch``; None takes the profile's.
     nli_model : str or None
@@ -122,6 +125,7 @@ class Settings(BaseSettings):
     extractor_mode: ExtractionMode = ExtractionMode.COVERED
     extractor_gpu_layers: int | None = None
     extractor_context_tokens: int = Field(default=4096, ge=1024)
+    extractor_seconds: float = Field(default=600, gt=0)
     nli: NliBackend | None = None
     nli_model: str | None = None
     nli_revision: str | None = None

@@ -49,12 +49,11 @@ app = make_app(_address(settings, "redis_url"), "halldetect.worker")
 app.conf.update(
     worker_pool="threads",
     worker_concurrency=1,
+    beat_scheduler="worker.steady_beat:SteadyScheduler",
     beat_schedule={
         "sweep": {
             "task": Task.SWEEP.value,
             "schedule": settings.sweep_seconds,
-            # Without a maintenance worker sweeps would pile up; only the latest is worth doing.
-            "options": {"expires": settings.sweep_seconds},
         },
         "create partitions": {
             "task": Task.CREATE_PARTITIONS.value,

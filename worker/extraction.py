@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import inf
 
 from sqlalchemy.orm import Session
 from structlog.contextvars import bound_contextvars
@@ -139,6 +140,6 @@ class _Interruptible:
     def provenance(self) -> ModelProvenance:
         return self._extractor.provenance
 
-    def extract(self, text: str, max_claims: int) -> Extraction:
+    def extract(self, text: str, max_claims: int, ends_at: float = inf) -> Extraction:
         self._check()
-        return self._extractor.extract(text, max_claims)
+        return self._extractor.extract(text, max_claims, ends_at)

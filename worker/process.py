@@ -36,6 +36,7 @@ from worker.extraction import ExtractionWork
 from worker.lease_renewal import LeaseRenewal
 from worker.models import LoadedModels, WorkerModels, load_models
 from worker.outcomes import Outcomes
+from worker.pauses import OutagePause
 from worker.recovery import Sweeper
 from worker.rescoring import Rescorer, RescoringEnded
 from worker.run import BoundedRun, Ended, RunSummary, RunTools, StageWork, WorkInterrupted
@@ -91,6 +92,7 @@ class WorkerProcess:
         )
         stages = frozenset(stage for stage in Stage if queue_of(stage) in self._queues)
         self._models = WorkerModels(lambda: self._load(stages), self._models_changed)
+        self._pauses = {stage: OutagePause(self._stopping) for stage in Stage}
         self._busy = {stage: threading.Lock() for stage in Stage}
         self._renewal = LeaseRenewal(
             session_factory(self._renewal_engine),
@@ -124,13 +126,15 @@ class WorkerProcess:
     def run(self, stage: Stage) -> RunSummary:
         """Answer a wake-up: work on a stage for a limited time.
 
-        What is left is handed back, and one wake-up is sent if anything waits.
+        What is left is handed back, and one wake-up is sent if anything waits. After an outage of
+        the database it waits a while first, longer each time.
         """
         with self._busy[stage]:
             models = self._models.wait()
             if models is None:
                 ended = Ended.STOPPING if self._stopping.is_set() else Ended.MODEL_BROKEN
                 return RunSummary(0, 0, ended, self._models.error)
+            self._pauses[stage].wait()
             summary = self._run_with(stage, models)
             if summary.ended in (Ended.MODEL_BROKEN, Ended.OTHER_VERSION):
                 self._models.declare_broken(summary.error or "")
@@ -186,8 +190,14 @@ class WorkerProcess:
             summary = RunSummary(0, 0, Ended.OTHER_VERSION, str(error))
         except DatabaseUnavailable as error:
             summary = RunSummary(0, 0, Ended.NO_DATABASE, str(error))
+        pause = self._pauses[stage].note(is_outage=summary.ended is Ended.NO_DATABASE)
         if summary.error is not None:
-            _log.warning("a run ended early", ended=summary.ended.value, error=summary.error)
+            _log.warning(
+                "a run ended early",
+                ended=summary.ended.value,
+                error=summary.error,
+                pause_seconds=pause,
+            )
         return summary
 
     def _work(self, stage: Stage, models: LoadedModels, tools: RunTools) -> StageWork[Any]:

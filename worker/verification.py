@@ -12,11 +12,11 @@ from structlog.contextvars import bound_contextvars
 from db.claiming import ClaimedAudit, claim_verification
 from db.line import Stage
 from db.progress import SpanKey, save_verification
-from halldetect.errors import HallDetectError
+from halldetect.errors import HallDetectError, VerificationError
 from halldetect.logs import get_logger
 from halldetect.model_loading import audit_options
 from halldetect.nli.batching import BatchStatistics
-from halldetect.results import score_claims, warnings_of
+from halldetect.results import extraction_warnings, score_claims, warnings_of
 from halldetect.scoring.matrix import ProbabilityMatrix
 from halldetect.sources import PreparedSource
 from halldetect.text.sentences import SPLITTER
@@ -144,7 +144,9 @@ class VerificationWork:
             return error
 
     def _raise_if_broken(self, error: Exception) -> None:
-        if not isinstance(error, HallDetectError) and encoder_fault(self._nli):
+        # A number that is none may come of the audit, or of a device that gives no others any more.
+        is_own = isinstance(error, HallDetectError) and not isinstance(error, VerificationError)
+        if not is_own and encoder_fault(self._nli):
             raise ModelBroken(str(error)) from error
 
     def _run_encoder(self, audits: Sequence[PreparedAudit]) -> list[ProbabilityMatrix]:
@@ -205,7 +207,10 @@ class VerificationWork:
                     hypotheses=one.hypotheses,
                     matrix=matrix,
                     score=score,
-                    warnings=warnings_of(one.source, one.hypotheses),
+                    warnings=[
+                        *extraction_warnings(audit.generations),
+                        *warnings_of(one.source, one.hypotheses),
+                    ],
                     model_id=self._model_id,
                     preselected_spans=self._options.preselected_spans,
                 ),

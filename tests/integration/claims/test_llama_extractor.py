@@ -118,7 +118,7 @@ def test_control_tokens_in_an_answer_are_plain_text(extractor, marker):
     control = set(llama.tokenize(b"<|im_end|><|im_start|><|endoftext|>", False, special=True))
     seen = []
 
-    def decode(prompt, max_claims):
+    def decode(prompt, max_claims, ends_at):
         seen.extend(prompt)
         return [], FinishReason.STOP
 

@@ -6,6 +6,8 @@ so that a test can take a lease away, lose the database or fail at a known place
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 from sqlalchemy import text
 
@@ -51,9 +53,9 @@ class HookedExtractor(SentenceExtractor):
     def __init__(self):
         self.before = lambda window: None
 
-    def extract(self, window, max_claims):
+    def extract(self, window, max_claims, ends_at=inf):
         self.before(window)
-        return super().extract(window, max_claims)
+        return super().extract(window, max_claims, ends_at)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ class StubExtractor:
         self._finish = finish
         self.calls: list[tuple[str, int]] = []
 
-    def extract(self, text: str, max_claims: int) -> Extraction:
+    def extract(self, text: str, max_claims: int, ends_at: float) -> Extraction:
         self.calls.append((text, max_claims))
         output = self._outputs[min(len(self.calls), len(self._outputs)) - 1]
         return Extraction(output, self._finish, prompt_tokens=7, output_tokens=3)
