@@ -69,6 +69,12 @@ def head_revision() -> str:
     return head
 
 
+def is_known_revision(revision: str) -> bool:
+    """Tell whether this program has a revision: a newer program may have been at the database."""
+    scripts = ScriptDirectory.from_config(_config())
+    return any(script.revision == revision for script in scripts.walk_revisions())
+
+
 def _migrate(url: str, run: Callable[[Config], None]) -> None:
     engine = make_engine(url)
     try:
