@@ -22,6 +22,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from api.back_pressure import BackPressure
 from api.cursors import LARGEST_ID
 from api.problems import Kind, Problem, not_found
+from api.request_metrics import RequestMetrics
 from db.engine import make_engine, session_factory, translated
 from db.line import Stage
 from halldetect.errors import InputError
@@ -55,6 +56,8 @@ class Service:
         Of batches that are being validated and stored.
     back_pressure : BackPressure
         Refuses what would be too much.
+    metrics : RequestMetrics
+        Counts what this process does.
     """
 
     settings: Settings
@@ -63,6 +66,7 @@ class Service:
     wake_ups: WakeUps
     uploads: anyio.CapacityLimiter
     back_pressure: BackPressure
+    metrics: RequestMetrics
 
     @classmethod
     def of(cls, settings: Settings) -> Service:
@@ -80,6 +84,8 @@ class Service:
             )
         engine = make_engine(settings.database_url.get_secret_value(), pool_size=THREADS + UPLOADS)
         wake_ups = WakeUps(make_app(settings.redis_url.get_secret_value(), "halldetect-api"))
+        metrics = RequestMetrics()
+        wake_ups.count_in(metrics.registry)
         return cls(
             settings,
             engine,
@@ -87,6 +93,7 @@ class Service:
             wake_ups,
             anyio.CapacityLimiter(UPLOADS),
             BackPressure(settings.max_waiting_audits),
+            metrics,
         )
 
     @contextmanager
@@ -118,13 +125,22 @@ class Service:
         Without the broker the work is stored all the same, and the sweeper wakes a worker later.
         """
         try:
-            self.wake_ups.send(stage, batch_id=batch_id, audit_id=audit_id, reason=reason)
+            task_id = self.wake_ups.send(stage, batch_id=batch_id, audit_id=audit_id, reason=reason)
         except QueueUnavailable as error:
             _log.warning(
                 "no worker was woken: the sweeper will do it",
                 batch_id=batch_id,
                 audit_id=audit_id,
                 error=str(error),
+            )
+        else:
+            _log.info(
+                "sent a wake-up",
+                stage=stage.value,
+                reason=reason,
+                batch_id=batch_id,
+                audit_id=audit_id,
+                sent_task_id=task_id,
             )
 
     def wake_rescoring(self, rescoring_id: int) -> None:

@@ -341,7 +341,7 @@ COMPARISON: dict[str, Any] = {
     "largest_shifts": [_FLIP],
 }
 HEALTH = {"status": "ok"}
-READINESS = {"status": "ready"}
+READINESS = {"status": "ready", "warnings": []}
 
 
 def _problem(status: int, kind: Kind, detail: str, **members: Any) -> dict[str, Any]:
@@ -411,5 +411,8 @@ NOTHING_FAILED = _problem(
     409, Kind.NOTHING_FAILED, "no audit of batch 4 has failed: there is nothing to retry"
 )
 NOT_READY = _problem(
-    503, Kind.NOT_READY, "broker: Redis does not answer: connection refused", missing=["broker"]
+    503,
+    Kind.NOT_READY,
+    "broker: Redis does not answer at REDIS_URL; the log of the API says more",
+    missing=["broker"],
 )

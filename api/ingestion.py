@@ -15,8 +15,11 @@ from api.schemas import SubmittedBatch, UploadOptions
 from api.uploads import Spool
 from db.submission import BatchAccepted, BatchRefused, BatchUpload
 from halldetect.errors import InputError, LimitError
+from halldetect.logs import get_logger
 from halldetect.record import Record, RecordError, jsonl_lines
 from halldetect.settings import Settings
+
+_log = get_logger(__name__)
 
 
 def store_batch(
@@ -40,6 +43,12 @@ def store_batch(
         service.back_pressure.admit(batch.total)
         answer = SubmittedBatch(id=str(batch.batch_id), total=batch.total)
         response = request.accepted(session, f"/v1/batches/{batch.batch_id}", answer)
+    _log.info(
+        "batch submitted",
+        batch_id=batch.batch_id,
+        audits=batch.total,
+        api_key_id=request.api_key_id,
+    )
     service.wake(batch_id=batch.batch_id)
     return response
 

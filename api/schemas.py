@@ -200,3 +200,7 @@ class Readiness(BaseModel):
     """All that the service needs is there."""
 
     status: Literal["ready"] = "ready"
+    warnings: list[str] = Field(
+        default_factory=list,
+        description="What keeps submitted work waiting, such as a queue that no worker takes.",
+    )

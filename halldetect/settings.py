@@ -91,6 +91,8 @@ class Settings(BaseSettings):
         Where the client commands find the API; None means the embedded stack's.
     api_host, api_port, flower_port
         Where the API and Flower listen.
+    metrics_host, metrics_port
+        Where a worker serves its figures for Prometheus; without a port it does not.
     api_keys_required : bool or None
         Whether the API asks for API keys; None means that it does unless it listens on loopback.
     api_key : SecretStr or None
@@ -150,6 +152,8 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8000, ge=1, le=65535)
     flower_port: int = Field(default=5555, ge=1, le=65535)
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = Field(default=None, ge=1, le=65535)
     api_keys_required: bool | None = None
     api_key: SecretStr | None = None
     max_batch_lines: int = Field(default=1_000_000, ge=1)

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from celery import Celery
 from kombu.exceptions import KombuError
+from prometheus_client import CollectorRegistry
 from redis.exceptions import RedisError
 
 from db.line import Stage
 from halldetect.errors import UnavailableError
 from queues.names import Queue, Task, queue_of, task_of
+from queues.wake_up_metrics import WakeUpMetrics
 
 
 class QueueUnavailable(UnavailableError):
@@ -28,6 +30,11 @@ class WakeUps:
 
     def __init__(self, app: Celery) -> None:
         self._app = app
+        self._metrics: WakeUpMetrics | None = None
+
+    def count_in(self, registry: CollectorRegistry) -> None:
+        """Count from now on, in the process's registry, what Redis takes and what it does not."""
+        self._metrics = WakeUpMetrics(registry)
 
     def send(
         self,
@@ -36,7 +43,7 @@ class WakeUps:
         reason: str,
         batch_id: int | None = None,
         audit_id: int | None = None,
-    ) -> None:
+    ) -> str:
         """Wake one worker of a stage.
 
         Parameters
@@ -49,15 +56,20 @@ class WakeUps:
         batch_id, audit_id : int, optional
             Whose work is at the head of the line, for whoever watches the queues.
 
+        Returns
+        -------
+        str
+            Celery's id of the task, which the lines of the worker's log will have.
+
         Raises
         ------
         QueueUnavailable
             When Redis does not take it.
         """
         ids = {"batch_id": batch_id, "audit_id": audit_id}
-        self._send(task_of(stage), queue_of(stage), ids, reason)
+        return self._send(task_of(stage), queue_of(stage), ids, reason)
 
-    def send_rescoring(self, rescoring_id: int, *, reason: str) -> None:
+    def send_rescoring(self, rescoring_id: int, *, reason: str) -> str:
         """Wake a worker for one rescoring.
 
         Parameters
@@ -67,17 +79,22 @@ class WakeUps:
         reason : str
             Why it is sent: ``submitted``, ``successor``, ``swept``.
 
+        Returns
+        -------
+        str
+            Celery's id of the task.
+
         Raises
         ------
         QueueUnavailable
             When Redis does not take it.
         """
-        self._send(Task.RESCORE, Queue.MAINTENANCE, {"rescoring_id": rescoring_id}, reason)
+        return self._send(Task.RESCORE, Queue.MAINTENANCE, {"rescoring_id": rescoring_id}, reason)
 
-    def _send(self, task: Task, queue: Queue, ids: Mapping[str, int | None], reason: str) -> None:
+    def _send(self, task: Task, queue: Queue, ids: Mapping[str, int | None], reason: str) -> str:
         arguments = {name: value for name, value in ids.items() if value is not None}
         try:
-            self._app.send_task(
+            sent = self._app.send_task(
                 task.value,
                 kwargs={**arguments, "reason": reason},
                 queue=queue.value,
@@ -85,7 +102,12 @@ class WakeUps:
                 retry=False,
             )
         except (KombuError, RedisError, OSError) as error:
+            if self._metrics is not None:
+                self._metrics.failed(task)
             raise QueueUnavailable(f"Redis did not take a wake-up: {error}") from error
+        if self._metrics is not None:
+            self._metrics.sent(task)
+        return str(sent.id)
 
     def queued(self, queue: Queue) -> int:
         """Return how many messages wait in a queue.

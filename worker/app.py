@@ -110,13 +110,14 @@ def _answer_wake_up(
     return shown
 
 
-@app.task(name=Task.SWEEP.value)
-def sweep() -> None:
+@app.task(name=Task.SWEEP.value, bind=True)
+def sweep(task: CeleryTask) -> None:
     """Bring back what was lost, and wake workers for what waits."""
-    try:
-        _process().sweep()
-    except DatabaseUnavailable as error:
-        _log.warning("nothing was swept", error=str(error))
+    with bound_contextvars(task_id=task.request.id):
+        try:
+            _process().sweep()
+        except DatabaseUnavailable as error:
+            _log.warning("nothing was swept", error=str(error))
 
 
 @app.task(name=Task.RESCORE.value, bind=True)
@@ -176,7 +177,10 @@ def _start(sender: Any, **_: Any) -> None:
         queues=queues,
         on_able=take_work,
     )
-    _Running.process.start()
+    try:
+        _Running.process.start()
+    except InputError as error:
+        raise SystemExit(str(error)) from None
     if Queue.MAINTENANCE in queues:
         create_partitions.delay()
 

@@ -16,11 +16,15 @@ from halldetect.auditor import decompose_response
 from halldetect.claims.extractor import ClaimExtractor, Extraction
 from halldetect.claims.model import Decomposition
 from halldetect.errors import HallDetectError
+from halldetect.logs import get_logger
 from halldetect.model_loading import audit_options
 from halldetect.provenance import ModelProvenance
+from worker.metrics import WorkerMetrics
 from worker.models import ExtractionModels
 from worker.probes import extractor_fault
 from worker.run import Finish, ModelBroken, RunTools, WorkInterrupted
+
+_log = get_logger(__name__)
 
 
 class ExtractionWork:
@@ -86,15 +90,23 @@ class ExtractionWork:
             decomposition = self._decompose(audit)
             if decomposition is None or not self._store(audit, decomposition):
                 return False
+            seconds = time.monotonic() - started
+            _log.info(
+                "claims extracted",
+                claims=len(decomposition.claims),
+                rejected=len(decomposition.rejected),
+                seconds=round(seconds, 3),
+            )
         self._tools.counters.add(
             audits=1,
             output_tokens=sum(call.output_tokens for call in decomposition.generations),
-            busy_seconds=time.monotonic() - started,
+            busy_seconds=seconds,
         )
+        self._tools.metrics.decomposed(decomposition)
         return True
 
     def _decompose(self, audit: ClaimedAudit) -> Decomposition | None:
-        extractor = _Interruptible(self._extractor, lambda: self._check(audit))
+        extractor = _Watched(self._extractor, lambda: self._check(audit), self._tools.metrics)
         try:
             return decompose_response(audit.response, extractor, self._tokenizer, self._options)
         except WorkInterrupted:
@@ -129,12 +141,18 @@ class ExtractionWork:
         )
 
 
-class _Interruptible:
-    """An extractor that asks before every call whether to go on: a response can take minutes."""
+class _Watched:
+    """An extractor that asks before every call whether to go on, and whose time is counted.
 
-    def __init__(self, extractor: ClaimExtractor, check: Callable[[], None]) -> None:
+    A response can take minutes.
+    """
+
+    def __init__(
+        self, extractor: ClaimExtractor, check: Callable[[], None], metrics: WorkerMetrics
+    ) -> None:
         self._extractor = extractor
         self._check = check
+        self._metrics = metrics
 
     @property
     def provenance(self) -> ModelProvenance:
@@ -142,4 +160,5 @@ class _Interruptible:
 
     def extract(self, text: str, max_claims: int, ends_at: float = inf) -> Extraction:
         self._check()
-        return self._extractor.extract(text, max_claims, ends_at)
+        with self._metrics.extracting():
+            return self._extractor.extract(text, max_claims, ends_at)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from enum import StrEnum
 from threading import Event
 from typing import Generic, Protocol, TypeVar
 
@@ -25,7 +24,9 @@ from db.line import Stage
 from halldetect.logs import get_logger
 from halldetect.settings import Settings
 from worker.counters import Counters
+from worker.ended import Ended
 from worker.held_leases import HeldLeases
+from worker.metrics import WorkerMetrics
 from worker.outcomes import Outcomes
 from worker.waking import Waker
 
@@ -63,6 +64,8 @@ class RunTools:
         Wakes other workers.
     counters : Counters
         Adds up what the process does.
+    metrics : WorkerMetrics
+        The same and more, for Prometheus.
     stopping : Event
         Set when the worker shuts down.
     """
@@ -74,6 +77,7 @@ class RunTools:
     outcomes: Outcomes
     waker: Waker
     counters: Counters
+    metrics: WorkerMetrics
     stopping: Event
 
     def begin(self, stage: Stage, leases: Sequence[Lease]) -> set[Lease]:
@@ -86,6 +90,8 @@ class RunTools:
         """
         with translated(), self.sessions.begin() as session:
             ids = begin(session, stage, leases)
+        lost = [lease for lease in leases if lease.audit_id not in ids]
+        self.metrics.lost_leases(sum(self.held.lose(lease) for lease in lost))
         return {lease for lease in leases if lease.audit_id in ids and self.held.begin(lease)}
 
 
@@ -118,17 +124,6 @@ class StageWork(Protocol[_Load]):
         DatabaseUnavailable
             When outcomes could not be written.
         """
-
-
-class Ended(StrEnum):
-    """Why a run ended."""
-
-    NOTHING_LEFT = "nothing is left"
-    TIME_IS_UP = "its time is up"
-    STOPPING = "the worker stops"
-    MODEL_BROKEN = "the model is broken"
-    NO_DATABASE = "the database is unavailable"
-    OTHER_VERSION = "the database is of another version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +227,7 @@ class BoundedRun(Generic[_Load]):
         if not claimed:
             return None
         tools.held.add(audit.lease for audit in claimed)
+        tools.metrics.claimed(self._work.stage, claimed)
         tools.waker.wake(self._work.stage, "more waits")
         return self._work.prepare(claimed)
 

@@ -196,7 +196,7 @@ class VerificationWork:
             except Exception as error:  # its policy may not fit its source
                 self._tools.outcomes.settle(audit, error)
                 return False
-            return self._tools.outcomes.store(
+            is_stored = self._tools.outcomes.store(
                 audit,
                 lambda session: save_verification(
                     session,
@@ -215,6 +215,11 @@ class VerificationWork:
                     preselected_spans=self._options.preselected_spans,
                 ),
             )
+            if is_stored:
+                _log.info(
+                    "audit completed", claims=len(audit.claims), spans=len(one.source.library.spans)
+                )
+            return is_stored
 
 
 class _LoadWatch:

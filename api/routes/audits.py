@@ -20,8 +20,10 @@ from api.schemas import AuditPage, AuditQuery, SubmittedAudit, TrailQuery
 from db.audits import get_audit, list_audits
 from db.submission import submit_audit
 from db.trails import StoredAudit
+from halldetect.logs import get_logger
 
 router = APIRouter(prefix="/audits", tags=["audits"])
+_log = get_logger(__name__)
 
 
 @router.post(
@@ -54,6 +56,7 @@ def submit(
         audit_id = submit_audit(session, record, settings.policy_name, caller.api_key_id)
         answer = SubmittedAudit(id=str(audit_id), custom_id=record.custom_id)
         response = repeatable.accepted(session, f"/v1/audits/{audit_id}", answer)
+    _log.info("audit submitted", audit_id=audit_id, api_key_id=caller.api_key_id)
     service.wake(audit_id=audit_id)
     return response
 

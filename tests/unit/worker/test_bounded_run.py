@@ -15,6 +15,7 @@ from halldetect.settings import Settings
 from worker import run as run_module
 from worker.counters import Counters
 from worker.held_leases import HeldLeases
+from worker.metrics import WorkerMetrics
 from worker.run import BoundedRun, Ended, ModelBroken, RunTools, WorkInterrupted
 
 
@@ -43,7 +44,7 @@ class NotedWork:
         with self._changed:
             self.open += 1
             self.most_open = max(self.most_open, self.open)
-        return [SimpleNamespace(lease=Lease(number, "worker", 1))]
+        return [SimpleNamespace(lease=Lease(number, "worker", 1), waited_seconds=None)]
 
     def prepare(self, claimed):
         return claimed[0].lease
@@ -101,6 +102,7 @@ def start(work, run_seconds=30):
         outcomes=None,
         waker=Wakes(),
         counters=Counters(),
+        metrics=WorkerMetrics(Counters()),
         stopping=threading.Event(),
     )
     return BoundedRun(work, work.tools)
