@@ -95,15 +95,6 @@ class ChaosStack:
             self._process.send_signal(signal.SIGTERM)
         return self._process.wait(_STOP_SECONDS)
 
-    def command(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        """Run another command of `halldetect` on this stack."""
-        return subprocess.run(
-            [sys.executable, "-c", _COMMAND, *arguments],
-            capture_output=True,
-            env=self.environment(),
-            check=False,
-        )
-
     def environment(self) -> dict[str, str]:
         """Return ours, without what would lead to another service, plus this home and this code."""
         inherited = {

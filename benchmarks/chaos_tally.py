@@ -13,6 +13,10 @@ import psycopg
 from chaos_load import Submission
 from chaos_stack import ChaosStack
 
+from db.doctor import checks
+from db.engine import make_engine, session_factory
+from queues.names import queue_of
+
 _TIMEOUT = httpx.Timeout(120.0, connect=5.0)
 _POLL_SECONDS = 0.5
 _LOST_WORKERS = "its worker was lost"
@@ -142,12 +146,13 @@ def _compare_database(stack: ChaosStack, submissions: Sequence[Submission], foun
 
 
 def _doctor(stack: ChaosStack) -> list[str]:
-    done = stack.command("doctor", "--json")
+    engine = make_engine(stack.running.database_url)
     try:
-        report = json.loads(done.stdout)
-    except ValueError:
-        return [f"halldetect doctor ended with {done.returncode}: {done.stderr.decode()}"]
+        findings = [
+            one for _, check in checks(session_factory(engine), queue_of) for one in check()
+        ]
+    finally:
+        engine.dispose()
     return [
-        f"{finding['check']} ({finding['count']}): {finding['problem']} {finding['examples']}"
-        for finding in report["findings"]
+        f"{one.check} ({one.count}): {one.problem} {', '.join(one.examples)}" for one in findings
     ]
