@@ -63,6 +63,7 @@ def make_app(redis_url: str, name: str) -> Celery:
         broker_connection_max_retries=None,
         broker_transport_options={
             "visibility_timeout": _VISIBILITY_SECONDS,
+            # Its commands take no time: one that stands still must not keep a worker from ending.
             "socket_timeout": 5,
             "socket_connect_timeout": 5,
             "socket_keepalive": True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from celery import Celery
@@ -11,6 +12,12 @@ from redis.exceptions import RedisError
 from db.line import Stage
 from halldetect.errors import UnavailableError
 from queues.names import Queue, Task, queue_of, task_of
+
+
+# A Redis that stands still costs every sender seconds, in which it does nothing else: after a try
+# that failed the next comes only when this many times as long has passed. A Redis that is down
+# costs nothing and is tried again at once.
+_SILENCE = 3
 
 
 class QueueUnavailable(UnavailableError):
@@ -28,6 +35,7 @@ class WakeUps:
 
     def __init__(self, app: Celery) -> None:
         self._app = app
+        self._silent_until = 0.0
 
     def send(
         self,
@@ -75,6 +83,9 @@ class WakeUps:
         self._send(Task.RESCORE, Queue.MAINTENANCE, {"rescoring_id": rescoring_id}, reason)
 
     def _send(self, task: Task, queue: Queue, ids: Mapping[str, int | None], reason: str) -> None:
+        began = time.monotonic()
+        if began < self._silent_until:
+            raise QueueUnavailable("Redis did not answer a moment ago: no wake-up was sent")
         arguments = {name: value for name, value in ids.items() if value is not None}
         try:
             self._app.send_task(
@@ -85,6 +96,8 @@ class WakeUps:
                 retry=False,
             )
         except (KombuError, RedisError, OSError) as error:
+            ended = time.monotonic()
+            self._silent_until = ended + _SILENCE * (ended - began)
             raise QueueUnavailable(f"Redis did not take a wake-up: {error}") from error
 
     def queued(self, queue: Queue) -> int:
