@@ -63,7 +63,8 @@ def make_app(redis_url: str, name: str) -> Celery:
         broker_connection_max_retries=None,
         broker_transport_options={
             "visibility_timeout": _VISIBILITY_SECONDS,
-            "socket_timeout": 30,
+            # Its commands take no time: one that stands still must not keep a worker from ending.
+            "socket_timeout": 5,
             "socket_connect_timeout": 5,
             "socket_keepalive": True,
             "health_check_interval": 15,

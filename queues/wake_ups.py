@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from celery import Celery
@@ -13,6 +14,12 @@ from db.line import Stage
 from halldetect.errors import UnavailableError
 from queues.names import Queue, Task, queue_of, task_of
 from queues.wake_up_metrics import WakeUpMetrics
+
+
+# A Redis that stands still costs every sender seconds, in which it does nothing else: after a try
+# that failed the next comes only when this many times as long has passed. A Redis that is down
+# costs nothing and is tried again at once.
+_SILENCE = 3
 
 
 class QueueUnavailable(UnavailableError):
@@ -31,6 +38,7 @@ class WakeUps:
     def __init__(self, app: Celery) -> None:
         self._app = app
         self._metrics: WakeUpMetrics | None = None
+        self._silent_until = 0.0
 
     def count_in(self, registry: CollectorRegistry) -> None:
         """Count from now on, in the process's registry, what Redis takes and what it does not."""
@@ -92,6 +100,10 @@ class WakeUps:
         return self._send(Task.RESCORE, Queue.MAINTENANCE, {"rescoring_id": rescoring_id}, reason)
 
     def _send(self, task: Task, queue: Queue, ids: Mapping[str, int | None], reason: str) -> str:
+        began = time.monotonic()
+        if began < self._silent_until:
+            self._count_failure(task)
+            raise QueueUnavailable("Redis did not answer a moment ago: no wake-up was sent")
         arguments = {name: value for name, value in ids.items() if value is not None}
         try:
             sent = self._app.send_task(
@@ -102,12 +114,17 @@ class WakeUps:
                 retry=False,
             )
         except (KombuError, RedisError, OSError) as error:
-            if self._metrics is not None:
-                self._metrics.failed(task)
+            ended = time.monotonic()
+            self._silent_until = ended + _SILENCE * (ended - began)
+            self._count_failure(task)
             raise QueueUnavailable(f"Redis did not take a wake-up: {error}") from error
         if self._metrics is not None:
             self._metrics.sent(task)
         return str(sent.id)
+
+    def _count_failure(self, task: Task) -> None:
+        if self._metrics is not None:
+            self._metrics.failed(task)
 
     def queued(self, queue: Queue) -> int:
         """Return how many messages wait in a queue.
