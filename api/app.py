@@ -17,7 +17,17 @@ from api.dependencies import THREADS, Service, refuse_ambiguous_query
 from api.docs_page import add_docs_page
 from api.keys import authenticate
 from api.problems import add_problem_handlers
-from api.routes import audits, batches, health, metrics, policies, retries, reviews, scorings
+from api.routes import (
+    audits,
+    batches,
+    health,
+    metrics,
+    policies,
+    retries,
+    reviews,
+    scorings,
+    webhooks,
+)
 from halldetect.settings import Settings, load_settings
 
 
@@ -52,7 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     v1 = APIRouter(
         prefix="/v1", dependencies=[Depends(authenticate), Depends(refuse_ambiguous_query)]
     )
-    for routes in (audits, batches, retries, policies, reviews, scorings):
+    for routes in (audits, batches, retries, policies, reviews, scorings, webhooks):
         v1.include_router(routes.router)
     app.include_router(v1)
     app.include_router(health.router)

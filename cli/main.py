@@ -20,6 +20,7 @@ from cli.consoles import OutputError, prepare_streams, tell
 from cli.key_commands import keys
 from cli.operation_commands import add_operation_commands
 from cli.trail_commands import add_trail_commands
+from cli.webhook_commands import webhooks
 from halldetect.claims.model import ExtractionMode
 from halldetect.errors import HallDetectError, InputError, UnavailableError
 from halldetect.settings import ExtractorBackend, NliBackend, Profile
@@ -379,6 +380,7 @@ def up(
 add_trail_commands(app)
 add_operation_commands(app)
 app.add_typer(keys, name="keys")
+app.add_typer(webhooks, name="webhooks")
 
 
 def _refuse(reason: str, options: dict[str, Any]) -> None:

@@ -74,6 +74,21 @@ class WakeUps:
         """
         self._send(Task.RESCORE, Queue.MAINTENANCE, {"rescoring_id": rescoring_id}, reason)
 
+    def send_deliveries(self, *, reason: str) -> None:
+        """Wake a worker for the deliveries of webhooks that are due.
+
+        Parameters
+        ----------
+        reason : str
+            Why it is sent: ``swept``, ``successor``.
+
+        Raises
+        ------
+        QueueUnavailable
+            When Redis does not take it.
+        """
+        self._send(Task.DELIVER, Queue.MAINTENANCE, {}, reason)
+
     def _send(self, task: Task, queue: Queue, ids: Mapping[str, int | None], reason: str) -> None:
         arguments = {name: value for name, value in ids.items() if value is not None}
         try:

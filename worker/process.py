@@ -34,6 +34,8 @@ from worker.rescoring import Rescorer, RescoringEnded
 from worker.run import BoundedRun, Ended, RunSummary, RunTools, StageWork, WorkInterrupted
 from worker.verification import VerificationWork
 from worker.waking import Waker
+from worker.webhook_sender import WebhookSender
+from worker.webhooks import Courier, DeliveryRunEnded
 
 _log = get_logger(__name__)
 
@@ -81,6 +83,12 @@ class WorkerProcess:
         self._stopping = threading.Event()
         self._rescorer = Rescorer(
             self._engine, wake_ups, run_seconds=settings.run_seconds, stopping=self._stopping
+        )
+        self._courier = Courier(
+            self._sessions,
+            wake_ups,
+            WebhookSender(settings.allowed_webhook_targets),
+            stopping=self._stopping,
         )
         stages = frozenset(stage for stage in Stage if queue_of(stage) in self._queues)
         self._models = WorkerModels(
@@ -135,10 +143,15 @@ class WorkerProcess:
         """Bring back what was lost, and wake workers for what waits."""
         self._sweeper.sweep()
         self._rescorer.wake_stalled()
+        self._courier.wake()
 
     def rescore(self, rescoring_id: int) -> RescoringEnded:
         """Answer a wake-up: work on a rescoring for a limited time."""
         return self._rescorer.run(rescoring_id)
+
+    def deliver(self) -> DeliveryRunEnded:
+        """Answer a wake-up: tell the receivers of webhooks for a limited time."""
+        return self._courier.run()
 
     def create_partitions(self) -> None:
         """Make the partitions of the coming months."""
