@@ -19,7 +19,17 @@ from api.keys import authenticate
 from api.problems import add_problem_handlers
 from api.request_ids import RequestIdMiddleware
 from api.request_metrics import RequestMetrics
-from api.routes import audits, batches, health, metrics, policies, retries, reviews, scorings
+from api.routes import (
+    audits,
+    batches,
+    health,
+    metrics,
+    policies,
+    retries,
+    reviews,
+    scorings,
+    webhooks,
+)
 from halldetect.settings import Settings, load_settings
 
 
@@ -55,7 +65,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     v1 = APIRouter(
         prefix="/v1", dependencies=[Depends(authenticate), Depends(refuse_ambiguous_query)]
     )
-    for routes in (audits, batches, retries, policies, reviews, scorings):
+    for routes in (audits, batches, retries, policies, reviews, scorings, webhooks):
         v1.include_router(routes.router)
         service.metrics.add_routes("/v1", routes.router)
     app.include_router(v1)

@@ -340,6 +340,30 @@ COMPARISON: dict[str, Any] = {
     "to_faithful": [_FLIP],
     "largest_shifts": [_FLIP],
 }
+WEBHOOK_BODY = {"url": "https://hooks.example.org/halldetect"}
+_WEBHOOK = {"id": "2", **WEBHOOK_BODY, "created_at": "2026-03-01T20:58:11.004377Z"}
+NEW_WEBHOOK = {**_WEBHOOK, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="}
+WEBHOOK_PAGE = {
+    "items": [
+        {
+            **_WEBHOOK,
+            "deliveries": [
+                {
+                    "id": "msg_2e32bffa072a4d3c941c22755ccadbe1",
+                    "batch_id": BATCH["id"],
+                    "state": "due",
+                    "attempts": 2,
+                    "next_attempt_at": "2026-03-01T21:31:02.713200Z",
+                    "last_attempt_at": "2026-03-01T21:30:01.120045Z",
+                    "last_status": 503,
+                    "last_error": "it answered 503",
+                    "finished_at": None,
+                }
+            ],
+        }
+    ],
+    "next_cursor": None,
+}
 HEALTH = {"status": "ok"}
 READINESS = {"status": "ready", "warnings": []}
 

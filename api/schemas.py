@@ -154,8 +154,7 @@ class BatchView(BaseModel):
     @classmethod
     def of(cls, state: BatchState) -> Self:
         """Describe a batch."""
-        names = cls.model_fields.keys() - {"id"}
-        return cls(id=str(state.id), **{name: getattr(state, name) for name in names})
+        return cls(**state.document())
 
 
 class BatchPage(BaseModel):

@@ -20,6 +20,7 @@ from cli.key_commands import keys
 from cli.operation_commands import add_operation_commands
 from cli.service_commands import add_service_commands
 from cli.trail_commands import add_trail_commands
+from cli.webhook_commands import webhooks
 from halldetect.errors import HallDetectError, InputError, UnavailableError
 
 EXIT_INPUT = 2
@@ -110,6 +111,7 @@ add_service_commands(app)
 add_trail_commands(app)
 add_operation_commands(app)
 app.add_typer(keys, name="keys")
+app.add_typer(webhooks, name="webhooks")
 
 
 def main() -> None:

@@ -180,6 +180,11 @@ class Audit(Base):
             postgresql_where=text("lease_owner IS NOT NULL"),
         ),
         Index("ix_audits_status_id", "status", "id", postgresql_include=["faults"]),
+        Index(
+            "ix_audits_unfinished_batch_id",
+            "batch_id",
+            postgresql_where=text("status IN ('queued', 'extracted') AND batch_id IS NOT NULL"),
+        ),
         Index("ix_audits_custom_id", "custom_id", postgresql_where=text("custom_id IS NOT NULL")),
         Index(
             "ix_audits_api_key_id_id",

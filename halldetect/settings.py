@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from platformdirs import user_data_path
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from halldetect.claims.model import ExtractionMode
 from halldetect.errors import InputError
 from halldetect.loopback import is_loopback
 from halldetect.nli.batching import DEFAULT_TOKEN_BUDGET
+from halldetect.webhook_targets import AllowedTargets
 
 _PREFIX = "HALLDETECT_"
 
@@ -114,6 +115,9 @@ class Settings(BaseSettings):
         Most audits that an extraction worker claims at a time.
     max_attempts : int
         Attempts that may end in a lost worker or in the audit's own error before it fails.
+    webhook_allowed_hosts : str
+        Hosts, addresses and networks with commas between them, which webhooks may lead to although
+        they are not public, over http too.
     """
 
     model_config = SettingsConfigDict(
@@ -168,6 +172,21 @@ class Settings(BaseSettings):
     load_audits: int = Field(default=64, ge=1)
     extraction_load_audits: int = Field(default=8, ge=1)
     max_attempts: int = Field(default=3, ge=1)
+    webhook_allowed_hosts: str = ""
+
+    @field_validator("webhook_allowed_hosts")
+    @classmethod
+    def _readable_targets(cls, text: str) -> str:
+        try:
+            AllowedTargets.parse(text)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    @property
+    def allowed_webhook_targets(self) -> AllowedTargets:
+        """What webhooks may lead to beside public addresses over https."""
+        return AllowedTargets.parse(self.webhook_allowed_hosts)
 
     @property
     def policy_name(self) -> str:

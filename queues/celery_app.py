@@ -17,6 +17,7 @@ _TASK_ROUTES = {
     Task.SWEEP.value: {"queue": Queue.MAINTENANCE.value},
     Task.CREATE_PARTITIONS.value: {"queue": Queue.MAINTENANCE.value},
     Task.RESCORE.value: {"queue": Queue.MAINTENANCE.value},
+    Task.DELIVER.value: {"queue": Queue.MAINTENANCE.value},
 }
 # Well above the longest wake-up: a message that is still being worked on is never given out again.
 _VISIBILITY_SECONDS = 3600

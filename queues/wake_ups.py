@@ -15,7 +15,6 @@ from halldetect.errors import UnavailableError
 from queues.names import Queue, Task, queue_of, task_of
 from queues.wake_up_metrics import WakeUpMetrics
 
-
 # A Redis that stands still costs every sender seconds, in which it does nothing else: after a try
 # that failed the next comes only when this many times as long has passed. A Redis that is down
 # costs nothing and is tried again at once.
@@ -98,6 +97,26 @@ class WakeUps:
             When Redis does not take it.
         """
         return self._send(Task.RESCORE, Queue.MAINTENANCE, {"rescoring_id": rescoring_id}, reason)
+
+    def send_deliveries(self, *, reason: str) -> str:
+        """Wake a worker for the deliveries of webhooks that are due.
+
+        Parameters
+        ----------
+        reason : str
+            Why it is sent: ``swept``, ``successor``.
+
+        Returns
+        -------
+        str
+            The id of the task that answers it.
+
+        Raises
+        ------
+        QueueUnavailable
+            When Redis does not take it.
+        """
+        return self._send(Task.DELIVER, Queue.MAINTENANCE, {}, reason)
 
     def _send(self, task: Task, queue: Queue, ids: Mapping[str, int | None], reason: str) -> str:
         began = time.monotonic()

@@ -133,6 +133,19 @@ def rescore(task: CeleryTask, *, reason: str, rescoring_id: int) -> dict[str, An
     return {"ended": ended.value}
 
 
+@app.task(name=Task.DELIVER.value, bind=True)
+def deliver(task: CeleryTask, *, reason: str) -> dict[str, Any]:
+    """Tell the receivers of webhooks which batches are finished, for a while."""
+    with bound_contextvars(task_id=task.request.id):
+        _log.info("woken", reason=reason)
+        try:
+            ended = _process().deliver()
+        except DatabaseUnavailable as error:
+            _log.warning("deliveries are interrupted", error=str(error))
+            return {"ended": "the database is unavailable"}
+    return {"ended": ended.value}
+
+
 @app.task(name=Task.CREATE_PARTITIONS.value)
 def create_partitions() -> None:
     """Make the partitions of the coming months."""

@@ -45,6 +45,8 @@ from worker.rescoring import Rescorer, RescoringEnded
 from worker.run import BoundedRun, RunSummary, RunTools, StageWork, WorkInterrupted
 from worker.verification import VerificationWork
 from worker.waking import Waker
+from worker.webhook_sender import WebhookSender
+from worker.webhooks import Courier, DeliveryRunEnded
 
 _log = get_logger(__name__)
 
@@ -99,6 +101,12 @@ class WorkerProcess:
         self._stopping = threading.Event()
         self._rescorer = Rescorer(
             self._engine, wake_ups, run_seconds=settings.run_seconds, stopping=self._stopping
+        )
+        self._courier = Courier(
+            self._sessions,
+            wake_ups,
+            WebhookSender(settings.allowed_webhook_targets),
+            stopping=self._stopping,
         )
         stages = frozenset(stage for stage in Stage if queue_of(stage) in self._queues)
         self._models = WorkerModels(lambda: self._load(stages), self._models_changed)
@@ -164,11 +172,16 @@ class WorkerProcess:
         self._require_this_version()
         self._sweeper.sweep()
         self._rescorer.wake_stalled()
+        self._courier.wake()
 
     def rescore(self, rescoring_id: int) -> RescoringEnded:
         """Answer a wake-up: work on a rescoring for a limited time."""
         self._require_this_version()
         return self._rescorer.run(rescoring_id)
+
+    def deliver(self) -> DeliveryRunEnded:
+        """Answer a wake-up: tell the receivers of webhooks for a limited time."""
+        return self._courier.run()
 
     def create_partitions(self) -> None:
         """Make the partitions of the coming months."""

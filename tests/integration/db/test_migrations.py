@@ -7,7 +7,8 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
-import db.judgement_models  # noqa: F401
+import db.judgement_models
+import db.webhook_models  # noqa: F401
 from db.base import Base
 from db.engine import SchemaMismatch, make_engine
 from db.migrate import VERSION_TABLE, current_revision, downgrade, head_revision, upgrade
@@ -37,6 +38,13 @@ def catalogue(engine):
         return [tuple(row) for row in connection.execute(text(CATALOGUE))]
 
 
+NEW_WEBHOOK = "INSERT INTO halldetect.webhooks (url, secret) VALUES"
+NEW_DELIVERY = (
+    f"{NEW_WEBHOOK} ('https://a.example', sha256(''));"
+    " INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id, state, attempts,"
+    " next_attempt_at, last_attempt_at, last_status, last_error, finished_at)"
+    " SELECT w.id, b.id, {} FROM halldetect.webhooks AS w, halldetect.batches AS b"
+)
 NEW_KEY = "INSERT INTO halldetect.api_keys (name, sha256, scopes) VALUES"
 REVISIONS = [
     script.revision for script in ScriptDirectory("migrations").walk_revisions("base", "heads")
@@ -83,6 +91,11 @@ def fill_every_table(database, service):
                 headers, body)
             SELECT max(id), 'k', decode(repeat('00', 32), 'hex'), 202, '{}', ''
             FROM halldetect.api_keys;
+            INSERT INTO halldetect.webhooks (url, secret)
+            VALUES ('https://hooks.example.org', sha256(''));
+            INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id)
+            SELECT w.id, b.id FROM halldetect.webhooks AS w, halldetect.batches AS b
+            ON CONFLICT DO NOTHING;
             """
         )
         for table in Base.metadata.sorted_tables:
@@ -184,6 +197,27 @@ def test_two_programs_may_migrate_at_once(empty_database):
         (f"{NEW_KEY} ('a', sha256(''), '{{read,all}}')", "ck_api_keys_scopes_known"),
         (f"{NEW_KEY} ('', sha256(''), '{{read}}')", "ck_api_keys_name_length"),
         ("UPDATE halldetect.audits SET api_key_id = 99", "fk_audits_api_key_id"),
+        (f"{NEW_WEBHOOK} ('', sha256(''))", "ck_webhooks_url_length"),
+        (f"{NEW_WEBHOOK} ('https://a.example', '\\x00')", "ck_webhooks_secret_length"),
+        *(
+            (NEW_DELIVERY.format(values), f"ck_webhook_deliveries_{constraint}")
+            for values, constraint in (
+                ("'sent', 0, NULL, NULL, NULL, NULL, NULL", "state"),
+                ("'due', -1, now(), now(), NULL, NULL, NULL", "attempts_not_negative"),
+                ("'waiting', 0, now(), NULL, NULL, NULL, NULL", "next_if_due"),
+                ("'due', 0, NULL, NULL, NULL, NULL, NULL", "next_if_due"),
+                ("'delivered', 1, NULL, now(), 200::smallint, NULL, NULL", "finished_if_final"),
+                ("'due', 0, now(), NULL, NULL, NULL, now()", "finished_if_final"),
+                ("'waiting', 1, NULL, now(), NULL, NULL, NULL", "attempted_if_due"),
+                ("'due', 1, now(), NULL, NULL, NULL, NULL", "attempted_if_due"),
+                ("'due', 0, now(), NULL, 500::smallint, 'e', NULL", "attempted_if_due"),
+                ("'due', 1, now(), now(), 100::smallint, 'e', NULL", "status_range"),
+                ("'delivered', 1, NULL, now(), 500::smallint, NULL, now()", "success_if_delivered"),
+                ("'delivered', 1, NULL, now(), NULL, NULL, now()", "success_if_delivered"),
+                ("'delivered', 1, NULL, now(), 200::smallint, 'e', now()", "success_if_delivered"),
+                ("'failed', 1, NULL, now(), NULL, NULL, now()", "error_if_failed"),
+            )
+        ),
     ],
 )
 def test_the_database_refuses_what_is_impossible(database, service, statement, constraint):

@@ -61,6 +61,7 @@ def test_importing_the_app_imports_no_library_of_a_model(report):
 def test_every_wake_up_has_a_task(report):
     assert {
         "halldetect.create_partitions",
+        "halldetect.deliver",
         "halldetect.extract",
         "halldetect.sweep",
         "halldetect.verify",
