@@ -1,6 +1,6 @@
 """Name the end of an extraction whose time was up, where the views explain themselves.
 
-Revision ID: 0010
+Revision ID: 0008
 """
 
 from __future__ import annotations
