@@ -23,9 +23,9 @@ from db.line import Stage
 from db.migrate import downgrade
 from db.models import WorkerState
 
-SOURCE = " ".join(f"The mill made {n} sacks of flour in week {n}." for n in range(10))
-RESPONSE = " ".join(f"The mill made {n} sacks of flour in week {n}." for n in range(5))
-AUDITS = 12
+SOURCE = " ".join(f"The mill made {n} sacks of flour in week {n}." for n in range(3))
+RESPONSE = " ".join(f"The mill made {n} sacks of flour in week {n}." for n in range(2))
+AUDITS = 20
 QUICK = {"lease_seconds": 4, "sweep_seconds": 1}
 COMPLETED = "SELECT count(*) FROM halldetect.audits WHERE status = 'completed'"
 BEGUN = "SELECT count(*) FROM halldetect.audits WHERE lease_begun"
