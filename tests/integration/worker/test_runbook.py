@@ -160,10 +160,12 @@ def test_a_dump_of_a_working_service_is_restored_and_worked_on(
 def test_an_upgrade_in_the_middle_of_a_batch_loses_and_charges_nothing(
     start_celery, batch, operate, rows, states, worker_rows, database, nothing_is_held
 ):
-    before = start_celery("extraction", "nli", load_audits=2, extraction_load_audits=2)
+    before = start_celery(
+        "extraction", "nli", "maintenance", load_audits=2, extraction_load_audits=2
+    )
     wait_until(lambda: rows(COMPLETED) > [(0,)] and rows(BEGUN) > [(0,)])
     operate(runbook.commands("Upgrade", containing="pg_dump"))
-    assert end(before) == [0, 0]
+    assert end(before) == [0, 0, 0]
     assert nothing_is_held()
     assert worker_rows() == []
     # As an older version left it: nothing of the newer one's tables is there.
@@ -175,7 +177,7 @@ def test_an_upgrade_in_the_middle_of_a_batch_loses_and_charges_nothing(
     assert "run `python -m db.migrate upgrade`" in worker_rows()[0][1]
     assert states() == left
     operate(runbook.commands("Upgrade", containing="db.migrate"))
-    start_celery("extraction-2")
+    start_celery("extraction", "nli-2", "maintenance", "beat", **QUICK)
     wait_until(lambda: {status for status, _, _ in states()} == {"completed"})
     assert {faults for _, _, faults in states()} == {0}
     assert early.process.poll() is None
