@@ -40,12 +40,31 @@ def connect_database(settings: Settings) -> Iterator[Engine]:
     UnavailableError
         There is none, or it cannot be reached or goes away.
     """
-    engine = make_engine(_address(settings))
+    engine = make_engine(database_address(settings))
     try:
         with translated():
             yield engine
     finally:
         engine.dispose()
+
+
+def database_address(settings: Settings) -> str:
+    """Return the address of Postgres: the one that is set, or the running stack's.
+
+    Raises
+    ------
+    UnavailableError
+        There is none.
+    """
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    running = read_running_stack(settings.home)
+    if running is None:
+        raise UnavailableError(
+            "no database: set DATABASE_URL to postgresql://user:password@host:port/name, or start "
+            "the embedded stack with `halldetect up`"
+        )
+    return running.database_url
 
 
 def redis_address(settings: Settings) -> str:
@@ -65,18 +84,6 @@ def redis_address(settings: Settings) -> str:
             "with `halldetect up`"
         )
     return running.redis_url
-
-
-def _address(settings: Settings) -> str:
-    if settings.database_url is not None:
-        return settings.database_url.get_secret_value()
-    running = read_running_stack(settings.home)
-    if running is None:
-        raise UnavailableError(
-            "no database: set DATABASE_URL to postgresql://user:password@host:port/name, or start "
-            "the embedded stack with `halldetect up`"
-        )
-    return running.database_url
 
 
 def _check_revision(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""Commands for whoever keeps the service running: what failed, retrying it, and a check-up."""
+"""Commands for whoever keeps the service running: failures, a check-up, ways to the servers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BatchOption = Annotated[
 
 def add_operation_commands(app: typer.Typer) -> None:
     """Make them commands of `app`."""
-    for command in (failed, retry, doctor):
+    for command in (failed, retry, doctor, env):
         app.command()(command)
 
 
@@ -64,3 +64,14 @@ def doctor(
     from halldetect.settings import load_settings
 
     return examine(load_settings(), as_json=as_json)
+
+
+def env() -> int:
+    """Print the addresses of the servers as variables of a shell, passwords included.
+
+    For `eval "$(halldetect env)"`: pg_dump, psql, celery and python -m db.migrate find them then.
+    """
+    from cli.environment_command import print_environment
+    from halldetect.settings import load_settings
+
+    return print_environment(load_settings())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select, update
@@ -16,6 +17,8 @@ from halldetect.scoring.verdict import Label
 from halldetect.trail import Outcome, Status
 
 _WAITING = (Status.QUEUED, Status.EXTRACTED)
+# A few tenths of a second; a page of a thousand large batches would take minutes.
+_MOST_COUNTED_A_PAGE = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +89,28 @@ def batch_state(
 
 def list_batches(
     session: Session, *, before_id: int | None, limit: int, caller: Caller = UNRESTRICTED
-) -> list[BatchState]:
-    """Return the caller's newest batches with their counts, from below `before_id` on."""
-    page = select(Batch.id).where(caller.sees(Batch.api_key_id))
-    page = page.order_by(Batch.id.desc()).limit(limit)
+) -> tuple[list[BatchState], bool]:
+    """Return the caller's newest batches with their counts, from below `before_id` on.
+
+    A page of large batches ends before `limit`: all of their audits have to be read for the counts.
+
+    Returns
+    -------
+    batches : list of BatchState
+        At least one, if there is any.
+    has_more : bool
+        Whether there are older ones.
+    """
+    newest = select(Batch.id, Batch.total).where(caller.sees(Batch.api_key_id))
+    newest = newest.order_by(Batch.id.desc()).limit(limit + 1)
     if before_id is not None:
-        page = page.where(Batch.id < before_id)
-    statement = _counted().where(Batch.id.in_(page.scalar_subquery())).order_by(Batch.id.desc())
-    return _states(session, statement)
+        newest = newest.where(Batch.id < before_id)
+    rows = session.execute(newest).all()
+    audits = list(accumulate(row.total for row in rows[:limit]))
+    length = max(1, sum(sofar <= _MOST_COUNTED_A_PAGE for sofar in audits))
+    page = [row.id for row in rows[:limit][:length]]
+    statement = _counted().where(Batch.id.in_(page)).order_by(Batch.id.desc())
+    return _states(session, statement), len(rows) > len(page)
 
 
 def cancel_batch(

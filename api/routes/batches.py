@@ -102,12 +102,10 @@ def _check_backlog(service: Service) -> None:
     },
 )
 def list_all(caller: Reader, query: Annotated[PageQuery, Query()], service: ServiceOf) -> BatchPage:
-    """List batches, newest first."""
+    """List batches, newest first. A page of large batches may be shorter than `limit`."""
     before_id = read_cursor(query.cursor, _SELECTION)
     with service.transaction() as session:
-        found = list_batches(session, before_id=before_id, limit=query.limit + 1, caller=caller)
-    items = found[: query.limit]
-    more = len(found) > len(items)
+        items, more = list_batches(session, before_id=before_id, limit=query.limit, caller=caller)
     return BatchPage(
         items=[BatchView.of(state) for state in items],
         next_cursor=make_cursor(items[-1].id, _SELECTION) if more else None,

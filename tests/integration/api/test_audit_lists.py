@@ -34,6 +34,17 @@ def test_pages_hold_each_audit_once_while_others_arrive(client, upload, record):
     assert seen == [str(number) for number in reversed(range(250))]
 
 
+def test_pages_of_large_batches_end_early_and_hold_each_batch_once(
+    client, upload, record, monkeypatch
+):
+    monkeypatch.setattr("db.batches._MOST_COUNTED_A_PAGE", 5)
+    for size in (2, 3, 9, 1, 4, 2):
+        upload(*(record(str(number)) for number in range(size)))
+    listed = [[item["total"] for item in page] for page in pages(client, "/v1/batches", limit=3)]
+    assert listed == [[2], [4, 1], [9], [3, 2]]
+    assert [len(page) for page in pages(client, "/v1/batches", limit=1)] == [1] * 6
+
+
 def test_a_full_last_page_has_no_cursor(client, upload, record):
     upload(*(record(str(number)) for number in range(4)))
     assert [len(page) for page in pages(client, "/v1/audits", limit=2)] == [2, 2]

@@ -14,6 +14,7 @@ import psutil
 import psycopg
 import pytest
 import redis
+import runbook
 
 from cli.stack.errors import StackError
 from cli.stack.ports import free_port
@@ -339,3 +340,38 @@ def test_a_port_can_be_chosen(valkey_in, tmp_path):
     server = valkey_in(tmp_path, port=port)
     server.start()
     assert server.url.endswith(f"@127.0.0.1:{port}/0")
+
+
+def test_passwords_are_rotated_as_the_runbook_says(postgres_in, valkey_in, tmp_path):
+    def start():
+        postgres, valkey = postgres_in(tmp_path / "postgres"), valkey_in(tmp_path / "valkey")
+        postgres.start()
+        valkey.start()
+        return postgres, valkey
+
+    (tmp_path / "flower-password").write_text("old")
+    postgres, valkey = start()
+    old_password, old_valkey = (tmp_path / "postgres" / "password").read_text(), valkey.url
+    heading = "Rotate passwords of the embedded stack"
+    runbook.run(
+        f"{runbook.addresses()}\n{runbook.commands(heading)}",
+        folder=tmp_path,
+        HALLDETECT_HOME=str(tmp_path),
+        DATABASE_URL=postgres.url,
+        REDIS_URL=valkey.url,
+    )
+    postgres.stop()
+    valkey.stop()
+    postgres, valkey = start()
+    assert old_password not in postgres.url
+    assert select(postgres.url, "SELECT 1") == 1
+    assert stat.S_IMODE((tmp_path / "postgres" / "password").stat().st_mode) == 0o600
+    place = postgres.url.rpartition("@")[2]
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(f"postgresql://halldetect:{old_password}@{place}")
+    with redis.Redis.from_url(valkey.url) as client:
+        assert client.ping()
+    old = old_valkey.rpartition("@")[0] + "@" + valkey.url.rpartition("@")[2]
+    with redis.Redis.from_url(old) as client, pytest.raises(redis.AuthenticationError):
+        client.ping()
+    assert not (tmp_path / "flower-password").exists()

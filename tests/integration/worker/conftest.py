@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import inf
 
 import pytest
+from celery_worker import CeleryWorker, environment_of
 from sqlalchemy import text
 
 from db.models import WorkerState
@@ -155,3 +156,20 @@ def worker_rows(rows):
         (WorkerState(state), error)
         for state, error in rows("SELECT state, error FROM halldetect.workers ORDER BY name")
     ]
+
+
+@pytest.fixture
+def start_celery(database, redis_url, tmp_path):
+    """Return a function: names of workers (a queue, perhaps "-2" after it) to their processes."""
+    started = []
+
+    def start(*names, database=database, **settings):
+        environment = environment_of(database, redis_url, **settings)
+        workers = [CeleryWorker(name, environment, tmp_path / f"{name}.log") for name in names]
+        started.extend(workers)
+        return workers
+
+    yield start
+    for worker in started:
+        worker.process.kill()
+        worker.process.wait()
