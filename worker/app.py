@@ -182,7 +182,7 @@ def _start(sender: Any, **_: Any) -> None:
         for queue in model_queues:
             sender.call_soon(change, queue)
 
-    _Running.process = WorkerProcess(
+    process = WorkerProcess(
         settings,
         database_url=_database_url,
         wake_ups=WakeUps(app),
@@ -191,9 +191,10 @@ def _start(sender: Any, **_: Any) -> None:
         on_able=take_work,
     )
     try:
-        _Running.process.start()
+        process.start()
     except InputError as error:
         raise SystemExit(str(error)) from None
+    _Running.process = process
     if Queue.MAINTENANCE in queues:
         create_partitions.delay()
 

@@ -187,6 +187,23 @@ def test_a_taken_port_is_replaced_and_the_new_one_said(up, taken):
     assert f"API: {stack.api_url}/docs" in up.printed
 
 
+def test_workers_and_the_api_tell_their_figures_where_the_status_says(up, halldetect):
+    status = json.loads(halldetect("status", "--json", HALLDETECT_HOME=str(up.home)).stdout)
+    urls = {child["name"]: child["metrics_url"] for child in status["children"]}
+    assert {name for name, url in urls.items() if url} == {
+        "api",
+        "extraction",
+        "nli",
+        "maintenance",
+    }
+    for name in ("extraction", "nli", "maintenance"):
+        with urllib.request.urlopen(urls[name]) as answer:
+            assert b'halldetect_worker_state{state="ready"} 1.0' in answer.read()
+        assert f"metrics of {name}: {urls[name]}" in up.printed
+    with urllib.request.urlopen(urls["api"]) as answer:
+        assert b"halldetect_waiting_audits" in answer.read()
+
+
 def test_everything_listens_on_loopback_only(up):
     stack = read_running_stack(up.home)
     addresses = {
