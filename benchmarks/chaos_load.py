@@ -51,10 +51,20 @@ class Submission:
     custom_ids: tuple[str, ...]
 
 
-def small_records(count: int, seed: int = 1) -> list[Record]:
-    """Return records of one to three short claims against two sentences, no two alike."""
+def small_records(count: int, seed: int = 1, first: int = 0) -> list[Record]:
+    """Return records of one to three short claims against two sentences, no two alike.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    seed : int
+        Of their random parts.
+    first : int
+        Number of the first; the others follow.
+    """
     draw = random.Random(seed)
-    return [_small_record(number, draw) for number in range(count)]
+    return [_small_record(number, draw) for number in range(first, first + count)]
 
 
 def _small_record(number: int, draw: random.Random) -> Record:

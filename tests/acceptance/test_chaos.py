@@ -3,6 +3,7 @@
 import threading
 import time
 
+import psycopg
 import pytest
 from chaos_faults import FAULTS
 from chaos_load import Load, small_records
@@ -14,13 +15,18 @@ PORTION = 6  # audits a fault: a batch, and one by itself
 PATIENCE = 300
 
 
-@pytest.fixture
-def stack(tmp_path):
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
     quickly = {"LEASE_SECONDS": "10", "SWEEP_SECONDS": "2", "THREADS": "1"}
     settings = {f"HALLDETECT_{name}": value for name, value in quickly.items()}
-    with ChaosStack(tmp_path / "home", settings=settings) as stack:
+    with ChaosStack(tmp_path_factory.mktemp("chaos") / "home", settings=settings) as stack:
         stack.wait_until_ready(seconds=PATIENCE)
         yield stack
+
+
+@pytest.fixture(scope="module")
+def load(stack):
+    return Load(lambda: stack.running.api_url, time.monotonic() + PATIENCE)
 
 
 def strike_while_submitting(stack, load, striker, fault, records):
@@ -39,8 +45,7 @@ def strike_while_submitting(stack, load, striker, fault, records):
     submitting.join()
 
 
-def test_no_fault_loses_doubles_or_blocks_an_audit(stack):
-    load = Load(lambda: stack.running.api_url, time.monotonic() + PATIENCE)
+def test_no_fault_loses_doubles_or_blocks_an_audit(stack, load):
     striker = Striker(stack, load)
     records = small_records(PORTION * len(FAULTS))
     for number, fault in enumerate(FAULTS):
@@ -57,3 +62,28 @@ def test_no_fault_loses_doubles_or_blocks_an_audit(stack):
     seen = recoveries(stack, FAULTS, striker.strikes)
     assert {one.fault: one.struck for one in seen} == {fault.name: 1 for fault in FAULTS}
     assert all(one.ready_seconds for one in seen), seen
+
+
+def test_the_reckoning_sees_what_is_wrong(stack, load):
+    load.submit_batch(small_records(3, seed=2, first=1000))
+    assert wait_for_the_end(stack, seconds=PATIENCE)
+    before = tally(stack, load.accepted)
+    assert before.is_sound
+    with psycopg.connect(stack.running.database_url) as connection:
+        for change in (
+            "SET custom_id = 'stranger' WHERE custom_id = 'chaos-1000'",
+            "SET supported = supported + 1 WHERE custom_id = 'chaos-1001'",
+            "SET status = 'extracted', outcome = NULL, fedscore = NULL, label = NULL,"
+            " finished_at = NULL, supported = NULL, contradicted = NULL, unsupported = NULL,"
+            " lease_owner = 'nobody', lease_expires_at = now() + interval '1 hour'"
+            " WHERE custom_id = 'chaos-1002'",
+        ):
+            connection.execute(f"UPDATE halldetect.audits {change}")
+    found = tally(stack, load.accepted)
+    assert not found.is_sound
+    assert found.lost == ["chaos-1000"]
+    assert "not submitted: stranger" in found.doubled
+    assert found.stuck == ["chaos-1002"]
+    assert found.completed == before.completed - 1
+    checks = {finding.split()[0] for finding in found.findings}
+    assert checks == {"verdicts", "orphaned_probabilities", "lost_leases"}
