@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import inf
 
 import pytest
+from celery_processes import CeleryProcess, worker_environment
 from sqlalchemy import text
 
 from db.models import WorkerState
@@ -101,6 +102,52 @@ def start_worker(database, wake_ups, encoder, extractor, monkeypatch):
     yield start
     for process in started:
         process.stop()
+
+
+@pytest.fixture
+def start_celery(database, redis_url, tmp_path):
+    """Return a function: names of workers (a queue, perhaps "-2" after it) to their processes."""
+    started = []
+
+    def start(*names, app="worker.app", variables=None, **settings):
+        environment = worker_environment(database, redis_url, **settings) | (variables or {})
+        workers = []
+        for name in names:
+            command = ["worker", "-Q", name.partition("-")[0], "-n", f"{name}@%h", "-l", "INFO"]
+            options = [*command, "--without-mingle", "--without-gossip"]
+            log = tmp_path / f"{name}.{len(started)}.log"
+            workers.append(CeleryProcess(app, options, environment, log))
+            started.append(workers[-1])
+        return workers
+
+    yield start
+    for worker in started:
+        worker.kill()
+
+
+@pytest.fixture
+def faults(tmp_path):
+    """The folder through which a test and its faulty workers talk."""
+    folder = tmp_path / "faults"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def start_faulty(start_celery, faults):
+    """Return a function: names of faulty workers to their processes; see `faulty_worker`."""
+
+    def start(*names, variables=None, **settings):
+        variables = {"FAULTS_FOLDER": str(faults), **(variables or {})}
+        return start_celery(*names, app="faulty_worker", variables=variables, **settings)
+
+    return start
+
+
+@pytest.fixture
+def is_waiting(faults):
+    """Return a function that tells whether a faulty worker waits in its model."""
+    return lambda worker: (faults / f"waiting-{worker.process.pid}").exists()
 
 
 @pytest.fixture

@@ -2,79 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
-import sys
-import threading
-from pathlib import Path
 
 import pytest
+from celery_processes import wait_until
 
 from db.line import Stage
 from db.models import WorkerState
 from halldetect.model_loading import BUNDLED_NLI
 from queues.names import Queue
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-class CeleryWorker:
-    """One worker process and the lines it logged."""
-
-    def __init__(self, name, queue, environment, log):
-        self.log = log
-        command = ["-m", "celery", "-A", "worker.app", "worker", "-Q", queue, "-n", f"{name}@%h"]
-        with log.open("wb") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, *command, "-l", "INFO", "--without-mingle", "--without-gossip"],
-                cwd=ROOT,
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-
-    def events(self, name):
-        lines = self.log.read_text(encoding="utf-8").splitlines()
-        parsed = [json.loads(line) for line in lines if line.startswith("{")]
-        return [line for line in parsed if line["event"].startswith(name)]
-
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        return self.process.wait()
-
-
-@pytest.fixture
-def start_celery(database, redis_url, tmp_path):
-    """Return a function: names of workers (a queue, perhaps "-2" after it) to their processes."""
-    started = []
-
-    def start(*names, **settings):
-        environment = {
-            **{n: v for n, v in os.environ.items() if not n.startswith("HALLDETECT_")},
-            "DATABASE_URL": database,
-            "REDIS_URL": redis_url,
-            "HALLDETECT_EXTRACTOR": "sentences",
-            "HALLDETECT_THREADS": "1",
-            **{f"HALLDETECT_{name.upper()}": str(value) for name, value in settings.items()},
-        }
-        workers = [
-            CeleryWorker(name, name.partition("-")[0], environment, tmp_path / f"{name}.log")
-            for name in names
-        ]
-        started.extend(workers)
-        return workers
-
-    yield start
-    for worker in started:
-        worker.process.kill()
-        worker.process.wait()
-
-
-def wait_until(holds):
-    while not holds():
-        threading.Event().wait(0.1)
 
 
 def test_workers_share_the_work_and_do_none_of_it_twice(
