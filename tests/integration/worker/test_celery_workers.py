@@ -6,7 +6,7 @@ import signal
 import socket
 
 import pytest
-from celery_worker import wait_until
+from celery_processes import wait_until
 
 from db.line import Stage
 from db.models import WorkerState

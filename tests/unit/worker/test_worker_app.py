@@ -69,8 +69,8 @@ def test_every_wake_up_has_a_task(report):
 
 
 def test_beat_sweeps_and_makes_partitions(report):
-    assert report["beat"]["halldetect.sweep"] == {"expires": 7}
-    assert "halldetect.create_partitions" in report["beat"]
+    # A message that expires does so by the clock of the machine that takes it.
+    assert report["beat"] == {"halldetect.sweep": {}, "halldetect.create_partitions": {}}
 
 
 def test_one_thread_is_the_default(report):
