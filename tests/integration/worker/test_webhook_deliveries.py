@@ -20,6 +20,7 @@ from stored_audits import complete_waiting
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
+from db import webhook_deliveries
 from db.api_keys import create_key, revoke_key
 from db.batches import cancel_batch
 from db.ownership import Caller
@@ -647,7 +648,7 @@ def test_logs_have_ids_and_neither_secrets_nor_paths(
     assert base64.b64encode(secret).decode() not in seen
 
 
-def test_a_sweep_looks_at_no_audit_that_has_ended(sessions, batch, fail, add, rows):
+def test_a_sweep_looks_at_no_audit_that_has_ended(sessions, batch, fail, add):
     """What waits is found by an index of what has not ended, however large the batch."""
     add("http://127.0.0.1:1/")
     large = batch(*(f"{number}." for number in range(2000)))
@@ -656,14 +657,32 @@ def test_a_sweep_looks_at_no_audit_that_has_ended(sessions, batch, fail, add, ro
     with sessions.begin() as session:
         session.execute(text("ANALYZE halldetect.audits"))
     with sessions.begin() as session:
-        session.execute(text("SET LOCAL enable_seqscan = off"))
-        plan = session.scalars(
-            text(
-                "EXPLAIN SELECT FROM halldetect.webhook_deliveries AS d WHERE d.state = 'waiting'"
-                " AND NOT EXISTS (SELECT FROM halldetect.audits AS a WHERE a.batch_id = d.batch_id"
-                " AND a.status IN ('queued', 'extracted'))"
-            )
-        ).all()
-        assert "ix_audits_unfinished_batch_id" in "\n".join(plan)
-        assert "ix_webhook_deliveries_waiting" in "\n".join(plan)
-        assert mark_due(session) == 1
+        session.execute(text("LOAD 'auto_explain'; SET LOCAL auto_explain.log_min_duration = 0"))
+        session.execute(text("SET LOCAL client_min_messages = log"))
+        plans = []
+        connection = session.connection().connection.driver_connection
+        connection.add_notice_handler(lambda notice: plans.append(notice.message_primary))
+        assert mark_due(session) == (1, 0)
+    plan = "\n".join(plans)
+    for name in ("ix_audits_unfinished_batch_id", "ix_webhook_deliveries_waiting"):
+        assert name in plan
+    assert "Seq Scan" not in plan
+
+
+def test_very_many_that_wait_are_looked_at_in_turn(
+    courier, add, batch, finished, receive, monkeypatch
+):
+    monkeypatch.setattr(webhook_deliveries, "_LOOKED_AT", 2)
+    receiver = receive()
+    add(receiver.url)
+    for _ in range(5):
+        batch()
+    last = finished()
+    for _ in range(3):
+        assert receiver.requests == []
+        work(courier)
+    first = finished()
+    for _ in range(4):
+        work(courier)
+    told = [json.loads(request.body)["data"]["id"] for request in receiver.requests]
+    assert told == [str(last), str(first)]
