@@ -87,6 +87,7 @@ class Courier:
         self._wake_ups = wake_ups
         self._sender = sender
         self._stopping = stopping
+        self._looked_until = 0  # a sweep sees a part of what waits, when very much does
 
     def wake(self) -> None:
         """Look for batches that are finished, and send one wake-up if anything is due.
@@ -97,7 +98,7 @@ class Courier:
             When Postgres cannot say.
         """
         with translated(), self._sessions.begin() as session:
-            marked = mark_due(session)
+            marked, self._looked_until = mark_due(session, self._looked_until)
             is_due = is_any_due(session)
         if marked:
             _log.info("batches are finished that somebody is to be told of", deliveries=marked)
