@@ -22,6 +22,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from api.back_pressure import BackPressure
 from api.cursors import LARGEST_ID
 from api.problems import Kind, Problem, not_found
+from api.request_rates import RequestRates
 from db.engine import make_engine, session_factory, translated
 from db.line import Stage
 from halldetect.errors import InputError
@@ -55,6 +56,8 @@ class Service:
         Of batches that are being validated and stored.
     back_pressure : BackPressure
         Refuses what would be too much.
+    request_rates : RequestRates
+        Refuses what comes too often.
     """
 
     settings: Settings
@@ -63,6 +66,7 @@ class Service:
     wake_ups: WakeUps
     uploads: anyio.CapacityLimiter
     back_pressure: BackPressure
+    request_rates: RequestRates
 
     @classmethod
     def of(cls, settings: Settings) -> Service:
@@ -87,6 +91,7 @@ class Service:
             wake_ups,
             anyio.CapacityLimiter(UPLOADS),
             BackPressure(settings.max_waiting_audits),
+            RequestRates(settings.requests_per_minute),
         )
 
     @contextmanager

@@ -16,6 +16,7 @@ from api.app import create_app
 from halldetect.settings import load_settings
 
 JSONL = {"Content-Type": "application/jsonl"}
+BASE_URL = "http://localhost"
 RECORD = {"source": "The mill closed in 1998.", "response": "The mill closed."}
 
 
@@ -32,7 +33,7 @@ def make_client(settings):
     clients = []
 
     def make(**overrides):
-        client = TestClient(create_app(settings(**overrides)))
+        client = TestClient(create_app(settings(**overrides)), base_url=BASE_URL)
         client.__enter__()
         clients.append(client)
         return client
