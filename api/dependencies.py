@@ -3,7 +3,7 @@
 Pool sizes. Routes run in `THREADS` threads, and batches are validated and stored in `UPLOADS` more,
 so that a few large uploads leave the threads to short requests. A thread holds one connection at
 most, and nothing else holds any: `THREADS` + `UPLOADS` connections are enough, and no request ever
-waits for one.
+waits for one. A request that waits for a lock longer than `LOCK_SECONDS` gives its thread back.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from queues.wake_ups import QueueUnavailable, WakeUps
 
 THREADS = 16
 UPLOADS = 2
+LOCK_SECONDS = 30
 
 _log = get_logger(__name__)
 
@@ -82,7 +83,11 @@ class Service:
                 "the API needs its servers: set DATABASE_URL and REDIS_URL, or start everything "
                 "with `halldetect up`"
             )
-        engine = make_engine(settings.database_url.get_secret_value(), pool_size=THREADS + UPLOADS)
+        engine = make_engine(
+            settings.database_url.get_secret_value(),
+            pool_size=THREADS + UPLOADS,
+            lock_seconds=LOCK_SECONDS,
+        )
         wake_ups = WakeUps(make_app(settings.redis_url.get_secret_value(), "halldetect-api"))
         return cls(
             settings,

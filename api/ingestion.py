@@ -13,6 +13,7 @@ from api.problems import Kind, LineError, Problem
 from api.records import read_record
 from api.schemas import SubmittedBatch, UploadOptions
 from api.uploads import Spool
+from db.engine import wait_for_locks
 from db.submission import BatchAccepted, BatchRefused, BatchUpload
 from halldetect.errors import InputError, LimitError
 from halldetect.record import Record, RecordError, jsonl_lines
@@ -32,6 +33,8 @@ def store_batch(
         When there are too many lines.
     """
     with service.transaction() as session:
+        # For another upload of the same sources, which is not sent again for that.
+        wait_for_locks(session)
         answered = request.first_answer(session)
         if answered is not None:
             return answered

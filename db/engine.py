@@ -6,19 +6,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from sqlalchemy import Engine, create_engine, make_url
+from sqlalchemy import Engine, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from halldetect.errors import InputError, UnavailableError
 
 _CONNECT_SECONDS = 5
+_POOL_SECONDS = 10
+# A network that swallows everything is noticed by us, and not after the system's two hours.
+_TRANSPORT = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 # COPY runs on the driver itself, whose errors SQLAlchemy does not wrap.
 _SERVER_LOST = (
     OperationalError,
     InterfaceError,
     psycopg.OperationalError,
     psycopg.InterfaceError,
+    PoolTimeout,  # every connection is in use
 )
 
 
@@ -26,7 +36,7 @@ class DatabaseUnavailable(UnavailableError):
     """Postgres cannot be reached, or went away; what was begun was not committed."""
 
 
-def make_engine(url: str, *, pool_size: int = 5) -> Engine:
+def make_engine(url: str, *, pool_size: int = 5, lock_seconds: int = 0) -> Engine:
     """Return an engine whose connections are tested before use, so that a restart heals itself.
 
     Parameters
@@ -35,6 +45,9 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         ``postgresql://user:password@host:port/name``.
     pool_size : int
         Most connections that are open at once.
+    lock_seconds : int
+        How long a statement waits for another transaction's lock before it fails as if the server
+        were away; 0 waits as long as it takes.
 
     Raises
     ------
@@ -53,13 +66,15 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         address.set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=0,
+        pool_timeout=_POOL_SECONDS,
         pool_pre_ping=True,
         # They are texts under audit, and would be quoted in errors and so in logs.
         hide_parameters=True,
         connect_args={
             "connect_timeout": _CONNECT_SECONDS,
             "application_name": "halldetect",
-            "options": "-c timezone=UTC",
+            "options": f"-c timezone=UTC -c lock_timeout={lock_seconds}s",
+            **_TRANSPORT,
         },
     )
 
@@ -77,6 +92,11 @@ def read_one_snapshot(session: Session) -> None:
     session.connection(
         execution_options={"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     )
+
+
+def wait_for_locks(session: Session) -> None:
+    """Let a transaction wait for locks as long as it takes, whatever its engine says."""
+    session.execute(text("SET LOCAL lock_timeout = 0"))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from contextlib import ExitStack
@@ -31,13 +30,9 @@ def head(what="audits", size=10_000):
 
 
 @pytest.fixture(scope="module")
-def database(postgres, _template):
-    """One database for all of them: they count only what they send themselves."""
-    name = f"slow_clients_{os.getpid()}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{_template}"')
-        yield make_url(postgres.url).set(database=name).render_as_string(hide_password=False)
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+def database(module_database):
+    """One for all of them: they count only what they send themselves."""
+    return module_database
 
 
 @pytest.fixture(scope="module")
