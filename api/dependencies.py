@@ -19,7 +19,7 @@ from fastapi import Depends, Header, Request
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from api.back_pressure import BackPressure
+from api.back_pressure import WaitingLimits
 from api.cursors import LARGEST_ID
 from api.problems import Kind, Problem, not_found
 from api.request_rates import RequestRates
@@ -55,7 +55,7 @@ class Service:
         Tells workers that something waits.
     uploads : anyio.CapacityLimiter
         Of batches that are being validated and stored.
-    back_pressure : BackPressure
+    waiting_limits : WaitingLimits
         Refuses what would be too much.
     request_rates : RequestRates
         Refuses what comes too often.
@@ -66,7 +66,7 @@ class Service:
     sessions: sessionmaker[Session]
     wake_ups: WakeUps
     uploads: anyio.CapacityLimiter
-    back_pressure: BackPressure
+    waiting_limits: WaitingLimits
     request_rates: RequestRates
 
     @classmethod
@@ -95,7 +95,7 @@ class Service:
             session_factory(engine),
             wake_ups,
             anyio.CapacityLimiter(UPLOADS),
-            BackPressure(settings.max_waiting_audits),
+            WaitingLimits(settings.max_waiting_audits, settings.max_waiting_audits_per_key),
             RequestRates(settings.requests_per_minute),
         )
 

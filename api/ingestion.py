@@ -38,9 +38,9 @@ def store_batch(
         answered = request.first_answer(session)
         if answered is not None:
             return answered
-        service.back_pressure.look(session)
+        service.waiting_limits.look(session, request.api_key_id)
         batch = _store_lines(session, service.settings, spool, options, request.api_key_id)
-        service.back_pressure.admit(batch.total)
+        service.waiting_limits.admit(batch.total, request.api_key_id)
         answer = SubmittedBatch(id=str(batch.batch_id), total=batch.total)
         response = request.accepted(session, f"/v1/batches/{batch.batch_id}", answer)
     service.wake(batch_id=batch.batch_id)

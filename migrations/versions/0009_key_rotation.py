@@ -1,4 +1,7 @@
-"""Several secrets for one API key, so that a secret can be replaced while both are in use.
+"""Several secrets for one API key, and what waits by key.
+
+So that a secret can be replaced while both are in use, and one key's share of the line is counted
+without reading the others'.
 
 Revision ID: 0009
 """
@@ -31,6 +34,10 @@ INSERT INTO halldetect.api_key_secrets (api_key_id, sha256, created_at)
     SELECT id, sha256, created_at FROM halldetect.api_keys ORDER BY id;
 ALTER TABLE halldetect.api_keys DROP COLUMN sha256
 """
+_WAITING = """
+CREATE INDEX ix_audits_api_key_id_waiting ON halldetect.audits (api_key_id)
+    WHERE api_key_id IS NOT NULL AND status IN ('queued', 'extracted')
+"""
 _TABLE_BACK = """
 ALTER TABLE halldetect.api_keys ADD COLUMN sha256 BYTEA;
 UPDATE halldetect.api_keys key SET sha256 = secret.sha256
@@ -45,10 +52,12 @@ DROP TABLE halldetect.api_key_secrets
 
 
 def upgrade() -> None:
-    """Move the secrets into a table of their own."""
+    """Move the secrets into a table of their own, and create the index."""
     op.execute(_TABLE)
+    op.execute(_WAITING)
 
 
 def downgrade() -> None:
     """Move the newest secret of each key back; those that were replaced are accepted no longer."""
+    op.execute("DROP INDEX halldetect.ix_audits_api_key_id_waiting")
     op.execute(_TABLE_BACK)
