@@ -15,6 +15,7 @@ from api.access_log import AccessLogMiddleware
 from api.body_limit import BodyLimit, BodyLimitMiddleware
 from api.dependencies import THREADS, Service, refuse_ambiguous_query
 from api.docs_page import add_docs_page
+from api.host_check import HostCheckMiddleware
 from api.keys import authenticate
 from api.problems import add_problem_handlers
 from api.request_ids import RequestIdMiddleware
@@ -93,5 +94,11 @@ def _middleware(settings: Settings, metrics: RequestMetrics) -> list[Middleware]
     return [
         Middleware(RequestIdMiddleware),
         Middleware(AccessLogMiddleware, metrics=metrics),
-        Middleware(BodyLimitMiddleware, default=bodies, by_path={"/v1/batches": uploads}),
+        Middleware(
+            BodyLimitMiddleware,
+            default=bodies,
+            by_path={"/v1/batches": uploads},
+            stall_seconds=settings.stalled_client_seconds,
+        ),
+        Middleware(HostCheckMiddleware, settings=settings),
     ]

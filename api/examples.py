@@ -393,6 +393,12 @@ PROBLEMS = {
     422: _problem(
         422, Kind.INVALID_REQUEST, "query limit: Input should be less than or equal to 1000"
     ),
+    429: _problem(
+        429,
+        Kind.TOO_MANY_REQUESTS,
+        "this API key may make 6,000 requests a minute (HALLDETECT_REQUESTS_PER_MINUTE): try "
+        "again in 1 s",
+    ),
     500: _problem(500, Kind.INTERNAL, "an unforeseen error; the log of the API says which"),
     503: _problem(
         503,

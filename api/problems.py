@@ -48,6 +48,10 @@ class Kind(StrEnum):
     KEY_REUSED = "idempotency-key-reused"
     NOTHING_FAILED = "nothing-failed"
     TOO_MUCH_WAITING = "too-much-waiting"
+    TOO_MANY_REQUESTS = "too-many-requests"
+    TOO_SLOW = "too-slow"
+    MISDIRECTED = "misdirected"
+    CROSS_SITE = "cross-site"
     UNAVAILABLE = "unavailable"
     NOT_READY = "not-ready"
     INTERNAL = "internal-error"
@@ -68,6 +72,10 @@ _TITLES = {
     Kind.KEY_REUSED: "The Idempotency-Key belongs to another request",
     Kind.NOTHING_FAILED: "There is nothing to retry",
     Kind.TOO_MUCH_WAITING: "Too many audits wait already",
+    Kind.TOO_MANY_REQUESTS: "Too many requests came in a short time",
+    Kind.TOO_SLOW: "The body arrived too slowly",
+    Kind.MISDIRECTED: "The request is for another host",
+    Kind.CROSS_SITE: "A page of another site sent the request",
     Kind.UNAVAILABLE: "The service cannot answer now",
     Kind.NOT_READY: "The service cannot do its work yet",
     Kind.INTERNAL: "The service made a mistake",

@@ -7,18 +7,28 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors
-from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy import Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from halldetect.errors import InputError, UnavailableError
 
 _CONNECT_SECONDS = 5
+_POOL_SECONDS = 10
+# A network that swallows everything is noticed by us, and not after the system's two hours.
+_TRANSPORT = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 # What the server says of itself: connection lost, deadlock, no resources (disk, memory,
 # connections), shutdown, failure of the system. Whatever it says else is about the statement.
 _OUTAGE_CLASSES = ("08", "40", "53", "57", "58")
 _READ_ONLY = "25006"
+_LOCKED = "55P03"  # for longer than this engine waits
 _QUERY_CANCELED = "57014"  # a time limit that this very statement may exceed each time
 # Statements that name what is not there were written for other tables.
 _OTHER_TABLES = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
@@ -32,7 +42,7 @@ class SchemaMismatch(DatabaseUnavailable):
     """The tables are of another version than this program; what was begun was not committed."""
 
 
-def make_engine(url: str, *, pool_size: int = 5) -> Engine:
+def make_engine(url: str, *, pool_size: int = 5, lock_seconds: int = 0) -> Engine:
     """Return an engine whose connections are tested before use, so that a restart heals itself.
 
     Parameters
@@ -41,6 +51,9 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         ``postgresql://user:password@host:port/name``.
     pool_size : int
         Most connections that are open at once.
+    lock_seconds : int
+        How long a statement waits for another transaction's lock before it fails as if the server
+        were away; 0 waits as long as it takes.
 
     Raises
     ------
@@ -59,13 +72,15 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         address.set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=0,
+        pool_timeout=_POOL_SECONDS,
         pool_pre_ping=True,
         # They are texts under audit, and would be quoted in errors and so in logs.
         hide_parameters=True,
         connect_args={
             "connect_timeout": _CONNECT_SECONDS,
             "application_name": "halldetect",
-            "options": "-c timezone=UTC",
+            "options": f"-c timezone=UTC -c lock_timeout={lock_seconds}s",
+            **_TRANSPORT,
         },
     )
     event.listen(engine, "handle_error", _leave_read_only_server)
@@ -85,6 +100,11 @@ def read_one_snapshot(session: Session) -> None:
     session.connection(
         execution_options={"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     )
+
+
+def wait_for_locks(session: Session) -> None:
+    """Let a transaction wait for locks as long as it takes, whatever its engine says."""
+    session.execute(text("SET LOCAL lock_timeout = 0"))
 
 
 @contextmanager
@@ -114,6 +134,8 @@ def translated() -> Iterator[None]:
         if _is_outage(cause):
             raise DatabaseUnavailable(f"the database cannot be used: {reason}") from error
         raise
+    except PoolTimeout as error:  # every connection is in use
+        raise DatabaseUnavailable(f"the database cannot be used: {error}") from error
 
 
 def _is_outage(error: BaseException | None) -> bool:
@@ -122,7 +144,7 @@ def _is_outage(error: BaseException | None) -> bool:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     if state == _QUERY_CANCELED:
         return False
-    return bool(state == _READ_ONLY or state.startswith(_OUTAGE_CLASSES))
+    return state in (_READ_ONLY, _LOCKED) or str(state).startswith(_OUTAGE_CLASSES)
 
 
 def _leave_read_only_server(context: ExceptionContext) -> None:

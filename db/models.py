@@ -33,6 +33,9 @@ from halldetect.claims.model import ClaimOrigin, ExtractionMode
 from halldetect.scoring.verdict import Label, Verdict
 from halldetect.trail import Outcome, Status
 
+# Of audits that have not ended, in words for an index and for those who are to be served by it.
+WAITING = "status IN ('queued', 'extracted')"
+
 
 class ModelKind(StrEnum):
     """What a model does."""
@@ -183,7 +186,12 @@ class Audit(Base):
         Index(
             "ix_audits_unfinished_batch_id",
             "batch_id",
-            postgresql_where=text("status IN ('queued', 'extracted') AND batch_id IS NOT NULL"),
+            postgresql_where=text(f"{WAITING} AND batch_id IS NOT NULL"),
+        ),
+        Index(
+            "ix_audits_api_key_id_waiting",
+            "api_key_id",
+            postgresql_where=text(f"api_key_id IS NOT NULL AND {WAITING}"),
         ),
         Index("ix_audits_custom_id", "custom_id", postgresql_where=text("custom_id IS NOT NULL")),
         Index(

@@ -104,6 +104,12 @@ class Settings(BaseSettings):
         Largest JSON body of any other request.
     max_waiting_audits : int
         Most audits that may wait; more are refused until workers have caught up.
+    max_waiting_audits_per_key : int or None
+        Most of them that one API key may have submitted; None bounds no key by itself.
+    requests_per_minute : int
+        Requests that one API key may make; as many may come at once.
+    stalled_client_seconds : int
+        How long a client of the API may send or read next to nothing before it is cut off.
     max_listed_errors : int
         Most faulty lines that the refusal of a batch lists.
     lease_seconds, run_seconds, sweep_seconds : int
@@ -164,6 +170,9 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(default=4 * 2**30, ge=1)
     max_body_bytes: int = Field(default=16 * 2**20, ge=1)
     max_waiting_audits: int = Field(default=2_000_000, ge=1)
+    max_waiting_audits_per_key: int | None = Field(default=None, ge=1)
+    requests_per_minute: int = Field(default=6000, ge=1)
+    stalled_client_seconds: int = Field(default=60, ge=1)
     max_listed_errors: int = Field(default=100, ge=1)
     lease_seconds: int = Field(default=60, ge=4)
     run_seconds: int = Field(default=30, ge=1)

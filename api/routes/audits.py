@@ -51,8 +51,8 @@ def submit(
         answered = repeatable.first_answer(session)
         if answered is not None:
             return answered
-        service.back_pressure.look(session)
-        service.back_pressure.admit(1)
+        service.waiting_limits.look(session, caller.api_key_id)
+        service.waiting_limits.admit(1, caller.api_key_id)
         audit_id = submit_audit(session, record, settings.policy_name, caller.api_key_id)
         answer = SubmittedAudit(id=str(audit_id), custom_id=record.custom_id)
         response = repeatable.accepted(session, f"/v1/audits/{audit_id}", answer)

@@ -63,7 +63,7 @@ async def submit(
     packed = content_encoding(request, accepted=["gzip"]) == "gzip"
     await run_in_threadpool(_check_options, service, options)
     if key is None:  # with a key it may be the repetition of what was stored
-        await run_in_threadpool(_check_backlog, service)
+        await run_in_threadpool(_check_backlog, service, caller)
     with Spool(max_bytes=service.settings.max_upload_bytes, packed=packed) as spool:
         await receive(request, spool)
         repeatable = Repeatable.of(request, key, spool.sha256, caller)
@@ -86,10 +86,10 @@ def _check_options(service: Service, options: UploadOptions) -> None:
             get_policy(session, options.policy)
 
 
-def _check_backlog(service: Service) -> None:
+def _check_backlog(service: Service, caller: Caller) -> None:
     """Refuse before the upload if nothing more may wait."""
     with service.transaction() as session:
-        service.back_pressure.look(session)
+        service.waiting_limits.look(session, caller.api_key_id)
 
 
 @router.get(

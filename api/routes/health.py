@@ -30,8 +30,9 @@ _MORE = "the log of the API says more"
     summary="Whether it lives",
     responses={200: openapi.json_example("It lives.", "HEALTH")},
 )
-def alive() -> Health:
+async def alive() -> Health:
     """Tell that the process answers; it asks no other server."""
+    # Not in a thread: all of them may be waiting for the database.
     return Health()
 
 

@@ -391,7 +391,9 @@ def test_no_secret_is_in_logs_answers_or_the_database(
     seen = json.dumps(logs, default=repr) + caplog.text
     seen += "".join(f"{answer.headers}{answer.text}" for answer in answers)
     with sessions() as session:
-        seen += str(session.connection().exec_driver_sql("SELECT * FROM halldetect.api_keys").all())
+        for table in ("api_keys", "api_key_secrets"):
+            rows = session.connection().exec_driver_sql(f"SELECT * FROM halldetect.{table}")
+            seen += str(rows.all())
     assert secret[3:-1] not in seen
     assert {entry.get("api_key_id") for entry in logs if entry["event"] == "request"} == {
         key_id,
@@ -405,7 +407,7 @@ def test_without_a_database_nobody_is_let_in(redis_url):
         redis_url=redis_url,
         api_keys_required=True,
     )
-    with TestClient(create_app(settings)) as client:
+    with TestClient(create_app(settings), base_url="http://localhost") as client:
         assert client.get("/v1/audits", headers=bearer("hd_a")).status_code == 503
         assert client.get("/v1/audits").status_code == 401
 

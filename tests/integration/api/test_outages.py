@@ -68,7 +68,7 @@ def test_without_a_database_it_says_503_and_recovers(client, close_database, rec
 
 def test_without_a_broker_work_is_stored_all_the_same(database, stored, record, jsonl):
     app = create_app(load_settings(database_url=database, redis_url=NO_BROKER))
-    with TestClient(app) as client, capture_logs() as logs:
+    with TestClient(app, base_url="http://localhost") as client, capture_logs() as logs:
         assert client.post("/v1/audits", json=TEXTS).status_code == 202
         answer = client.post(
             "/v1/batches",
@@ -99,7 +99,7 @@ def test_it_says_what_is_missing(database, empty_database, redis_url):
         (NO_DATABASE, NO_BROKER, ["database", "broker"]),
     ):
         app = create_app(load_settings(database_url=database_url, redis_url=broker_url))
-        with TestClient(app) as client:
+        with TestClient(app, base_url="http://localhost") as client:
             answer = client.get("/readyz")
         assert answer.status_code == 503
         document = answer.json()
@@ -134,7 +134,10 @@ def test_an_unforeseen_error_is_told_without_its_trace(settings, monkeypatch):
         raise RuntimeError("a secret of the house")
 
     monkeypatch.setattr("api.routes.audits.list_audits", fail)
-    with TestClient(app, raise_server_exceptions=False) as client, capture_logs() as logs:
+    with (
+        TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client,
+        capture_logs() as logs,
+    ):
         answer = client.get("/v1/audits")
     assert answer.status_code == 500
     assert answer.headers["Content-Type"] == "application/problem+json"

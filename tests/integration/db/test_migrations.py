@@ -17,6 +17,7 @@ CATALOGUE = """
     SELECT 'column', c.oid::regclass::text, a.attname, format_type(a.atttypid, a.atttypmod),
         a.attnotnull::text, coalesce(pg_get_expr(d.adbin, d.adrelid), '')
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        AND NOT a.attisdropped
     LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
     WHERE c.relnamespace = 'halldetect'::regnamespace AND c.relkind IN ('r', 'p')
     UNION ALL
@@ -46,6 +47,8 @@ NEW_DELIVERY = (
     " SELECT w.id, b.id, {} FROM halldetect.webhooks AS w, halldetect.batches AS b"
 )
 NEW_KEY = "INSERT INTO halldetect.api_keys (name, sha256, scopes) VALUES"
+NEW_KEY = "INSERT INTO halldetect.api_keys (name, scopes) VALUES"
+NEW_SECRET = "INSERT INTO halldetect.api_key_secrets (api_key_id, sha256, expires_at) VALUES"
 REVISIONS = [
     script.revision for script in ScriptDirectory("migrations").walk_revisions("base", "heads")
 ][::-1]
@@ -84,8 +87,11 @@ def fill_every_table(database, service):
             INSERT INTO halldetect.reviews (claim_id, audit_id, claim_text, verdict, reviewer,
                 reviewer_verdict)
             VALUES (1, 1, 'c', 'supported', 'me', 'supported');
-            INSERT INTO halldetect.api_keys (name, sha256, scopes)
-            VALUES ('mine', sha256(random()::text::bytea), '{submit,read}');
+            INSERT INTO halldetect.api_keys (name, scopes) VALUES ('mine', '{submit,read}');
+            INSERT INTO halldetect.api_key_secrets (api_key_id, sha256, expires_at)
+            SELECT max(id), sha256(random()::text::bytea), expires_at
+            FROM halldetect.api_keys, unnest(ARRAY[NULL, now()]) AS expires_at
+            GROUP BY expires_at;
             UPDATE halldetect.audits SET api_key_id = (SELECT max(id) FROM halldetect.api_keys);
             INSERT INTO halldetect.idempotency_keys (api_key_id, key, request_sha256, status,
                 headers, body)
@@ -192,10 +198,10 @@ def test_two_programs_may_migrate_at_once(empty_database):
         ("UPDATE halldetect.policies SET rules = '{}'", "never change"),
         ("TRUNCATE halldetect.policies CASCADE", "halldetect.policies never change"),
         ("TRUNCATE halldetect.reviews", "halldetect.reviews never change"),
-        (f"{NEW_KEY} ('a', '\\x00', '{{read}}')", "ck_api_keys_sha256_length"),
-        (f"{NEW_KEY} ('a', sha256(''), '{{}}')", "ck_api_keys_scopes_known"),
-        (f"{NEW_KEY} ('a', sha256(''), '{{read,all}}')", "ck_api_keys_scopes_known"),
-        (f"{NEW_KEY} ('', sha256(''), '{{read}}')", "ck_api_keys_name_length"),
+        (f"{NEW_SECRET} (1, '\\x00', NULL)", "ck_api_key_secrets_sha256_length"),
+        (f"{NEW_KEY} ('a', '{{}}')", "ck_api_keys_scopes_known"),
+        (f"{NEW_KEY} ('a', '{{read,all}}')", "ck_api_keys_scopes_known"),
+        (f"{NEW_KEY} ('', '{{read}}')", "ck_api_keys_name_length"),
         ("UPDATE halldetect.audits SET api_key_id = 99", "fk_audits_api_key_id"),
         (f"{NEW_WEBHOOK} ('', sha256(''))", "ck_webhooks_url_length"),
         (f"{NEW_WEBHOOK} ('https://a.example', '\\x00')", "ck_webhooks_secret_length"),
