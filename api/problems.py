@@ -269,5 +269,10 @@ async def _reused(_: Request, error: Exception) -> Response:
 async def _internal(_: Request, _error: Exception) -> Response:
     # What went wrong is in the server's log; it is nobody else's business.
     return Problem(
-        500, Kind.INTERNAL, "an unforeseen error; the log of the API says which"
+        500,
+        Kind.INTERNAL,
+        "an unforeseen error; the log of the API says which",
+        # The server closes it, since the error goes on to its log: a client that is not told would
+        # lose its next request.
+        headers={"Connection": "close"},
     ).response()

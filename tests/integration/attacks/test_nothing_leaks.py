@@ -24,16 +24,19 @@ from cli.stack.postgres import PostgresServer
 from cli.stack.valkey import ValkeyServer
 from db.api_keys import create_key
 from db.engine import make_engine, session_factory
+from db.line import Stage
 from db.migrate import upgrade
 from db.scopes import Scope
+from queues.celery_app import make_app
+from queues.wake_ups import WakeUps
 
 ROOT = Path(__file__).resolve().parents[3]
-# One word a place, none of which anybody else would write.
-SOURCE, RESPONSE, CONTEXT, CUSTOM_ID, METADATA, UNSOUND, REFUSED, BROKEN = (
-    f"{word}mark"
-    for word in ["quagga", "okapi", "numbat", "tapir", "kakapo", "axolotl", "serval", "dugong"]
+# Words that nobody else would write: one a field, and one for each way to fail.
+SOURCE, RESPONSE, CONTEXT, CUSTOM_ID, METADATA = FIELDS = (
+    *("quaggamark", "okapimark", "numbatmark", "tapirmark", "kakapomark"),
 )
-TEXTS = (SOURCE, RESPONSE, CONTEXT, CUSTOM_ID, METADATA, UNSOUND, REFUSED, BROKEN)
+UNSOUND, REFUSED, BROKEN = FAULTS = ("axolotlmark", "servalmark", "dugongmark")
+TEXTS = FIELDS + FAULTS
 PASSWORDS = ("postgrespasswordmark", "valkeypasswordmark", "flowerpasswordmark")
 STRANGERS_KEY = "hd_strangerskeymark"
 JSONL = {"Content-Type": "application/jsonl"}
@@ -256,9 +259,8 @@ def _flower_port(stack):
 
 def fail_in_the_middle_of_tasks(stack):
     """Errors in a task itself: a table that a worker reads is not there."""
-    for queue, stage in (("extraction", "extract"), ("nli", "verify")):
+    for queue, stage in (("extraction", Stage.EXTRACTION), ("nli", Stage.VERIFICATION)):
         stack.execute("ALTER TABLE halldetect.policies RENAME TO hidden")
-        stack.execute("UPDATE halldetect.audits SET error = NULL WHERE false")
         _make_wait(stack, stage)
         wait_until(lambda queue=queue: "a task failed" in stack.log(queue))
         stack.execute("ALTER TABLE halldetect.hidden RENAME TO policies")
@@ -266,18 +268,12 @@ def fail_in_the_middle_of_tasks(stack):
 
 def _make_wait(stack, stage):
     """Put an audit into the line of a stage, and wake a worker."""
-    from db.line import Stage
-    from queues.celery_app import make_app
-    from queues.wake_ups import WakeUps
-
-    status = "queued" if stage == "extract" else "extracted"
+    status, word = ("queued", UNSOUND) if stage is Stage.EXTRACTION else ("extracted", BROKEN)
     stack.execute(
-        "UPDATE halldetect.audits SET status = '%s', error = NULL, finished_at = NULL "
-        "WHERE status = 'failed' AND response LIKE '%%%s%%'"
-        % (status, UNSOUND if stage == "extract" else BROKEN)
+        f"UPDATE halldetect.audits SET status = '{status}', error = NULL, finished_at = NULL "
+        f"WHERE status = 'failed' AND response LIKE '%{word}%'"
     )
-    wanted = Stage.EXTRACTION if stage == "extract" else Stage.VERIFICATION
-    WakeUps(make_app(stack.valkey.url, "test")).send(wanted, reason="submitted")
+    WakeUps(make_app(stack.valkey.url, "test")).send(stage, reason="submitted")
 
 
 def ask_flower(stack):
