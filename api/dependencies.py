@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated, cast
 
 import anyio
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Path, Request
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -226,6 +226,17 @@ def _no_query(request: Request) -> None:
 
 NoQuery = Depends(_no_query)
 """For routes without parameters: one that is given would be ignored."""
+
+
+PathId = Annotated[
+    str,
+    Path(
+        description="A whole number from 1, in digits alone. Nothing else is the id of anything.",
+        # For the documentation: what does not match is not found, which is no fault of a parameter.
+        json_schema_extra={"pattern": "^[1-9][0-9]{0,18}$"},
+        examples=["17"],
+    ),
+]
 
 
 def identity(text: str, what: str) -> int:

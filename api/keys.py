@@ -1,7 +1,8 @@
 """Who asks, and whether they may: the one place where API keys are checked.
 
 A route says what it needs by taking a `Submitter`, `Reader`, `Reviewer` or `Administrator`, as its
-first parameter: nothing of a request is read before it is known who sends it.
+first parameter: nothing of a request is read before it is known who sends it, and no body before
+it is known what that key is for.
 """
 
 from __future__ import annotations

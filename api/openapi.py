@@ -13,7 +13,7 @@ from api import examples
 from api.bodies import JSON_LINES
 from api.problems import MEDIA_TYPE, ProblemDocument
 from db.trails import StoredAudit
-from halldetect.record import Record
+from halldetect.record import ALIASES, Record
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -138,6 +138,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     schemas.update(definitions["$defs"])
     schemas["Record"]["additionalProperties"] = False
+    fields = schemas["Record"]["properties"]
+    fields |= {alias: fields[name] for name, alias in ALIASES.items()}
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for schema in schemas.values():

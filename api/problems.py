@@ -311,5 +311,7 @@ async def _internal(request: Request, _error: Exception) -> Response:
         500,
         Kind.INTERNAL,
         "an unforeseen error; the log of the API says which",
-        headers={REQUEST_ID_HEADER: request.state.request_id},
+        # The server closes it, since the error goes on to its log: a client that is not told would
+        # lose its next request.
+        headers={REQUEST_ID_HEADER: request.state.request_id, "Connection": "close"},
     ).response()

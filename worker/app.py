@@ -25,6 +25,7 @@ from halldetect.settings import Settings, load_settings
 from queues.celery_app import make_app
 from queues.names import Queue, Task
 from queues.wake_ups import WakeUps
+from worker.discreet_task import DiscreetTask
 from worker.process import WorkerProcess
 
 # Celery's two lines a task would bury what the tasks themselves say.
@@ -46,6 +47,7 @@ def _address(settings: Settings, field: str) -> str:
 settings = load_settings()
 _database_url = _address(settings, "database_url")
 app = make_app(_address(settings, "redis_url"), "halldetect.worker")
+app.Task = DiscreetTask
 app.conf.update(
     worker_pool="threads",
     worker_concurrency=1,

@@ -120,8 +120,9 @@ class ExtractionWork:
         # A worker that stops may not ask the extractor anything any more.
         if isinstance(error, HallDetectError) or self._tools.stopping.is_set():
             return
-        if extractor_fault(self._extractor):
-            raise ModelBroken(str(error)) from error
+        if fault := extractor_fault(self._extractor):
+            # What it says of our own text: the error may quote somebody else's.
+            raise ModelBroken(f"{type(fault).__name__}: {fault}") from error
 
     def _check(self, audit: ClaimedAudit) -> None:
         if self._tools.stopping.is_set() or not self._tools.held.is_any_held([audit.lease]):

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from db.engine import DatabaseUnavailable, translated
 from db.leases import release, renew
 from halldetect.logs import get_logger
+from halldetect.told_faults import told
 from worker.held_leases import HeldLeases
 from worker.metrics import WorkerMetrics
 
@@ -98,7 +99,7 @@ class LeaseRenewal:
             with translated(), self._sessions.begin() as session:
                 _release_all(session, held)
         except Exception as error:  # whatever it is, these leases must not be renewed for ever
-            _log.warning("audits are handed back when the database answers", error=str(error))
+            _log.warning("audits are handed back when the database answers", error=told(error))
             with self._lock:
                 self._owed.add(held)
         else:

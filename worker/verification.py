@@ -20,6 +20,7 @@ from halldetect.results import extraction_warnings, score_claims, warnings_of
 from halldetect.scoring.matrix import ProbabilityMatrix
 from halldetect.sources import PreparedSource
 from halldetect.text.sentences import SPLITTER
+from halldetect.told_faults import told
 from halldetect.verification import Hypotheses, VerificationInput, hypotheses_of, verify
 from worker.models import VerificationModels
 from worker.probes import encoder_fault
@@ -131,7 +132,7 @@ class VerificationWork:
             self._raise_if_broken(error)
             if len(audits) == 1:
                 return [error]
-            _log.warning("a load failed; its audits run one by one", error=str(error))
+            _log.warning("a load failed; its audits run one by one", error=told(error))
         return [self._verify_alone(one) for one in audits]
 
     def _verify_alone(self, one: PreparedAudit) -> ProbabilityMatrix | Exception:
@@ -145,9 +146,11 @@ class VerificationWork:
 
     def _raise_if_broken(self, error: Exception) -> None:
         # A number that is none may come of the audit, or of a device that gives no others any more.
-        is_own = isinstance(error, HallDetectError) and not isinstance(error, VerificationError)
-        if not is_own and encoder_fault(self._nli):
-            raise ModelBroken(str(error)) from error
+        if isinstance(error, HallDetectError) and not isinstance(error, VerificationError):
+            return
+        if fault := encoder_fault(self._nli):
+            # What it says of our own text: the error may quote somebody else's.
+            raise ModelBroken(f"{type(fault).__name__}: {fault}") from error
 
     def _run_encoder(self, audits: Sequence[PreparedAudit]) -> list[ProbabilityMatrix]:
         watch = _LoadWatch(self._options.token_budget, lambda: self._check(audits))

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from api import examples, openapi
 from api.bodies import JsonBody
 from api.cursors import make_cursor, read_cursor
-from api.dependencies import IdempotencyKey, NoQuery, ServiceOf, identity
+from api.dependencies import IdempotencyKey, NoQuery, PathId, ServiceOf, identity
 from api.idempotency import Repeatable
 from api.keys import Reader, Submitter
 from api.problems import not_found
@@ -97,7 +97,7 @@ def list_all(
     },
 )
 def read(
-    caller: Reader, audit_id: str, query: Annotated[TrailQuery, Query()], service: ServiceOf
+    caller: Reader, audit_id: PathId, query: Annotated[TrailQuery, Query()], service: ServiceOf
 ) -> Response:
     """Return the whole trail of an audit, as far as it is."""
     number = identity(audit_id, "audit")

@@ -19,6 +19,7 @@ class ApiProcess:
 
     def __init__(self, folder, database_url, redis_url, **settings):
         self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"api-{self.port}.log"
         kept = {name: value for name, value in os.environ.items() if "HALLDETECT" not in name}
         variables = {f"HALLDETECT_{name.upper()}": str(value) for name, value in settings.items()}
@@ -38,13 +39,16 @@ class ApiProcess:
         until(lambda: self._process.poll() is not None or self._listens())
         assert self._process.poll() is None, self.log.read_text()
 
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
     def stop(self):
         self._process.terminate()
         try:
             self._process.wait(30)
         finally:
-            self._process.kill()
-            self._process.wait()
+            self.kill()
 
     def connect(self, receive_buffer=None):
         connection = socket.socket()
@@ -56,9 +60,7 @@ class ApiProcess:
 
     def request(self, method, path, body=None, headers=None):
         """Send a request; return the status, the headers and the body of its answer."""
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{path}", body, headers or {}, method=method
-        )
+        request = urllib.request.Request(f"{self.url}{path}", body, headers or {}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, answer.headers, answer.read()
