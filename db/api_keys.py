@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Row, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import func, or_, select, update
+from sqlalchemy.orm import Session, aliased
 
 from db.key_models import LONGEST_NAME, ApiKey, ApiKeySecret
 from db.scopes import Scope
@@ -92,7 +92,7 @@ def create_key(session: Session, name: str, scopes: Collection[Scope]) -> tuple[
 
 def list_keys(session: Session) -> list[StoredKey]:
     """Return all keys, revoked ones too, oldest first."""
-    return [_stored(row) for row in session.execute(_KEYS.order_by(ApiKey.id))]
+    return [_stored(*row) for row in session.execute(_KEYS.order_by(ApiKey.id))]
 
 
 def revoke_key(session: Session, key_id: int) -> StoredKey | None:
@@ -149,17 +149,19 @@ def find_key(session: Session, secret: str) -> StoredKey | None:
     """
     digest = secret_digest(secret)
     row = session.execute(
-        select(
-            ApiKeySecret.api_key_id,
+        _KEYS.join(ApiKeySecret, ApiKeySecret.api_key_id == ApiKey.id)
+        .add_columns(
             ApiKeySecret.sha256,
             ApiKeySecret.expires_at,
             (ApiKeySecret.expires_at <= func.clock_timestamp()).label("is_over"),
-        ).where(ApiKeySecret.sha256 == digest)
+        )
+        .where(ApiKeySecret.sha256 == digest)
+        .execution_options(populate_existing=True)
     ).one_or_none()
     is_same = hmac.compare_digest(digest, _NO_DIGEST if row is None else row.sha256)
     if row is None or not is_same:
         return None
-    key = _only(session, row.api_key_id)
+    key = _stored(row.ApiKey, row.older_secrets_until)
     if row.is_over and key.revoked_at is None:
         raise SecretReplaced(row.expires_at)
     return key
@@ -197,10 +199,11 @@ def _check_name(name: str) -> None:
         raise InputError(f"the name of a key {fault}")
 
 
+_AnySecret = aliased(ApiKeySecret)
 _KEYS = select(
     ApiKey,
-    select(func.max(ApiKeySecret.expires_at))
-    .where(ApiKeySecret.api_key_id == ApiKey.id)
+    select(func.max(_AnySecret.expires_at))
+    .where(_AnySecret.api_key_id == ApiKey.id)
     .scalar_subquery()
     .label("older_secrets_until"),
 )
@@ -208,7 +211,7 @@ _KEYS = select(
 
 def _only(session: Session, key_id: int) -> StoredKey:
     statement = _KEYS.where(ApiKey.id == key_id).execution_options(populate_existing=True)
-    return _stored(session.execute(statement).one())
+    return _stored(*session.execute(statement).one())
 
 
 def _locked(session: Session, key_id: int) -> ApiKey | None:
@@ -222,8 +225,7 @@ def _add_secret(session: Session, key_id: int) -> str:
     return secret
 
 
-def _stored(row: Row[ApiKey, datetime | None]) -> StoredKey:
-    key, older_secrets_until = row
+def _stored(key: ApiKey, older_secrets_until: datetime | None) -> StoredKey:
     return StoredKey(
         id=key.id,
         name=key.name,

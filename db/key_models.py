@@ -41,6 +41,7 @@ class ApiKeySecret(Base):
     __tablename__ = "api_key_secrets"
     __table_args__ = (
         CheckConstraint("octet_length(sha256) = 32", name="sha256_length"),
+        Index("ix_api_key_secrets_api_key_id_expires_at", "api_key_id", "expires_at"),
         # The newest alone has no end.
         Index(
             "uq_api_key_secrets_newest",

@@ -28,6 +28,8 @@ CREATE TABLE halldetect.api_key_secrets (
         FOREIGN KEY (api_key_id) REFERENCES halldetect.api_keys (id),
     CONSTRAINT ck_api_key_secrets_sha256_length CHECK (octet_length(sha256) = 32)
 );
+CREATE INDEX ix_api_key_secrets_api_key_id_expires_at
+    ON halldetect.api_key_secrets (api_key_id, expires_at);
 CREATE UNIQUE INDEX uq_api_key_secrets_newest
     ON halldetect.api_key_secrets (api_key_id) WHERE expires_at IS NULL;
 INSERT INTO halldetect.api_key_secrets (api_key_id, sha256, created_at)

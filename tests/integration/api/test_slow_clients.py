@@ -196,18 +196,44 @@ def test_a_body_that_keeps_the_pace_is_taken_in_however_long_it_takes(api):
         assert connection.recv(100).startswith(b"HTTP/1.1 202 ")
 
 
-def test_readers_that_stall_are_cut_off_and_hold_nothing(api, opened, in_transaction):
+@pytest.fixture
+def results(api):
+    """The address of ten megabytes of results, in a hundred lines."""
     lines = b"".join(
         json.dumps({"source": f"Mill {number}.", "response": "It closed. " * 9000}).encode() + b"\n"
         for number in range(100)
     )
     status, _, answer = api.request("POST", "/v1/batches", lines, JSONL)
     assert status == 202
-    results = f"/v1/batches/{json.loads(answer)['id']}/results"
+    return f"/v1/batches/{json.loads(answer)['id']}/results"
+
+
+def ask_for(connection, path):
+    connection.sendall(
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    )
+
+
+def test_a_reader_that_keeps_the_pace_gets_all_however_long_it_takes(api, opened, results):
+    end = time.monotonic() + 4 * STALL_SECONDS
+    [reader] = opened(1, receive_buffer=4096)
+    ask_for(reader, results)
+    received = b""
+    while time.monotonic() < end:
+        received += reader.recv(20_000)
+        time.sleep(STALL_SECONDS / 20)
+    slowly = len(received)
+    received += read_all(reader)
+    assert slowly < len(received) / 2
+    assert received.count(b'"custom_id":null') == 100
+    assert received.endswith(b"0\r\n\r\n")
+
+
+def test_readers_that_stall_are_cut_off_and_hold_nothing(api, opened, in_transaction, results):
     before = len(api.entries("did not read its answer"))
     readers = opened(20, receive_buffer=4096)
     for connection in readers:
-        connection.sendall(f"GET {results} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        ask_for(connection, results)
     for connection in readers:
         assert connection.recv(12) == b"HTTP/1.1 200"
     for _ in range(5):
