@@ -51,7 +51,7 @@ def ready():
 def test_it_names_the_server_that_is_stopped_and_recovers(servers, ready):
     postgres, valkey = servers
     app = create_app(load_settings(database_url=postgres.url, redis_url=valkey.url))
-    with TestClient(app) as client:
+    with TestClient(app, base_url="http://localhost") as client:
         assert ready(client)[0] == []
         valkey.stop()
         missing, document = ready(client)

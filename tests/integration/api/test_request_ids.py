@@ -41,7 +41,9 @@ def test_an_unforeseen_error_names_its_request_too(settings, monkeypatch):
         raise RuntimeError("odd")
 
     monkeypatch.setattr("api.routes.audits.list_audits", fail)
-    with TestClient(create_app(settings()), raise_server_exceptions=False) as client:
+    with TestClient(
+        create_app(settings()), base_url="http://localhost", raise_server_exceptions=False
+    ) as client:
         answer = client.get("/v1/audits", headers={"X-Request-ID": "mine"})
     assert answer.status_code == 500
     assert answer.headers["X-Request-ID"] == "mine"

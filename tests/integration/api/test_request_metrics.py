@@ -79,7 +79,9 @@ def test_an_unforeseen_error_is_counted_too(settings, monkeypatch):
         raise RuntimeError("odd")
 
     monkeypatch.setattr("api.routes.audits.list_audits", fail)
-    with TestClient(create_app(settings()), raise_server_exceptions=False) as client:
+    with TestClient(
+        create_app(settings()), base_url="http://localhost", raise_server_exceptions=False
+    ) as client:
         client.get("/v1/audits")
         assert samples_of(client, "halldetect_http_problems")["internal-error",] == 1
         assert samples_of(client, "halldetect_http_requests")["GET", "/v1/audits", "500"] == 1

@@ -46,7 +46,6 @@ NEW_DELIVERY = (
     " next_attempt_at, last_attempt_at, last_status, last_error, finished_at)"
     " SELECT w.id, b.id, {} FROM halldetect.webhooks AS w, halldetect.batches AS b"
 )
-NEW_KEY = "INSERT INTO halldetect.api_keys (name, sha256, scopes) VALUES"
 NEW_KEY = "INSERT INTO halldetect.api_keys (name, scopes) VALUES"
 NEW_SECRET = "INSERT INTO halldetect.api_key_secrets (api_key_id, sha256, expires_at) VALUES"
 REVISIONS = [

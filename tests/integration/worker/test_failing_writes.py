@@ -70,7 +70,8 @@ def pauses(monkeypatch):
 
 @pytest.fixture
 def api(database, redis_url):
-    with TestClient(create_app(load_settings(database_url=database, redis_url=redis_url))) as api:
+    app = create_app(load_settings(database_url=database, redis_url=redis_url))
+    with TestClient(app, base_url="http://localhost") as api:
         yield api
 
 
