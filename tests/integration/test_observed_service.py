@@ -156,6 +156,8 @@ def test_one_id_leads_through_all_logs_from_the_submission_to_the_end(service, a
     assert worker[0]["task_id"] == api[1]["sent_task_id"]
     assert events.index("claims extracted") < events.index("audit completed")
     assert all(line["task_id"] for line in worker)
+    passed_on = [line["sent_task_id"] for line in worker if line["event"] == "sent a wake-up"]
+    assert worker[events.index("audit completed")]["task_id"] in passed_on
     (extracted,) = [line for line in worker if line["event"] == "claims extracted"]
     assert extracted["stage"] == "extraction"
     assert (extracted["batch_id"], extracted["claims"]) == (None, 2)
