@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import httpx
@@ -95,11 +96,9 @@ def test_a_separator_in_a_text_is_text(audited, marker):
             for mark in (marker, "-")
         )
     )
-    marked, dashed = ([c["verdict"] for c in one["claims"][:1]] for one in results)
-    assert [one["claims"][0]["text"].startswith("The bank is open.") for one in results] == [
-        True
-    ] * 2
-    assert marked == dashed
+    marked, dashed = (one["claims"][0] for one in results)
+    assert marked["text"].startswith("The bank is open.")
+    assert marked["verdict"] == dashed["verdict"]
 
 
 def test_a_custom_id_forges_no_log_entry_and_sends_no_code_to_a_terminal(
@@ -148,32 +147,27 @@ def test_cells_of_an_export_are_no_formulas(audited, halldetect, live):
         assert FORMULA in given or what == "claims"
 
 
-def bomb(megabytes):
-    import zlib
-
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    head = packer.compress(b'{"custom_id":"a","source":"')
-    return (
-        head
-        + b"".join(packer.compress(b"A" * 1_000_000) for _ in range(megabytes))
-        + (packer.flush())
+@pytest.fixture(scope="module")
+def small_api(live, start_api, redis_of_module):
+    return start_api(
+        DATABASE_URL=live.database,
+        REDIS_URL=redis_of_module,
+        HALLDETECT_API_KEYS_REQUIRED="true",
+        HALLDETECT_MAX_UPLOAD_BYTES="20000000",
     )
 
 
 @pytest.mark.parametrize("members", [1, 2])
-def test_a_bomb_is_refused_in_flat_memory(live, start_api, _valkey, members):
-    process = start_api(
-        DATABASE_URL=live.database,
-        REDIS_URL=_valkey.url,
-        HALLDETECT_API_KEYS_REQUIRED="true",
-        HALLDETECT_MAX_UPLOAD_BYTES="50000000",
-    )
-    body = bomb(600) * members
-    memory = psutil.Process(process.process.pid)
+def test_a_bomb_is_refused_in_flat_memory(live, small_api, members):
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    head = packer.compress(b'{"custom_id":"a","source":"')
+    bomb = head + b"".join(packer.compress(b"A" * 1_000_000) for _ in range(300)) + packer.flush()
+    memory = psutil.Process(small_api.process.pid)
     before = memory.memory_info().rss
     headers = live.headers("user") | JSONL | {"Content-Encoding": "gzip"}
-    answer = httpx.post(f"{process.url}/v1/batches", content=body, headers=headers, timeout=60)
+    address = f"{small_api.url}/v1/batches"
+    answer = httpx.post(address, content=bomb * members, headers=headers, timeout=60)
     assert answer.status_code == 413
     assert "HALLDETECT_MAX_UPLOAD_BYTES" in answer.text
     assert memory.memory_info().rss - before < 40_000_000
-    assert httpx.get(f"{process.url}/healthz").status_code == 200
+    assert httpx.get(f"{small_api.url}/healthz").status_code == 200

@@ -19,6 +19,9 @@ COMMANDS = [
     ["policies"],
     ["rescore", "--policy", "mean"],
     ["review", "1", "--reviewer", "ada"],
+    ["failed"],
+    ["retry", "1"],
+    ["retry", "--batch", "1"],
 ]
 
 
@@ -74,7 +77,7 @@ def test_a_missing_scope_is_named(halldetect, write_records, use_key, command):
     use_key(Scope.REVIEW)
     done = halldetect(*command)
     assert done.exit_code == 2
-    wanted = "submit" if command[0] in ("submit", "cancel", "rescore") else "read"
+    wanted = "submit" if command[0] in ("submit", "cancel", "rescore", "retry") else "read"
     assert f"lacks the scope '{wanted}'" in done.stderr
     assert "(HALLDETECT_API_KEY)" in done.stderr
 
