@@ -72,7 +72,13 @@ def start_api(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def live(module_database, _valkey, start_api, auditor):
+def redis_of_module(_valkey):
+    """The address of the broker, whatever is in it."""
+    return _valkey.url
+
+
+@pytest.fixture(scope="module")
+def live(module_database, redis_of_module, start_api, auditor):
     """The API with keys in force; what is stored belongs to the key `user`."""
     engine = make_engine(module_database)
     sessions = session_factory(engine)
@@ -83,7 +89,7 @@ def live(module_database, _valkey, start_api, auditor):
     }
     with sessions.begin() as session:
         keys = {who: create_key(session, who, which)[1] for who, which in scopes.items()}
-    process = start_api(module_database, _valkey.url, api_keys_required=True)
+    process = start_api(module_database, redis_of_module, api_keys_required=True)
     live = LiveApi(process, module_database, keys)
     with httpx.Client(base_url=live.url, headers=live.headers("user"), timeout=60) as client:
         live.ids |= _store_something_of_every_kind(client, engine, sessions, auditor)

@@ -24,6 +24,9 @@ COMMANDS = [
     ["policies"],
     ["rescore", "--policy", "mean"],
     ["review", "1", "--reviewer", "ada"],
+    ["failed"],
+    ["retry", "1"],
+    ["retry", "--batch", "1"],
 ]
 SUBMITTING = ["submit", "cancel", "rescore", "retry", ["webhooks", "add"], ["webhooks", "remove"]]
 
