@@ -16,8 +16,6 @@ COMMANDS = [
     ["status", "1"],
     ["results", "1"],
     ["cancel", "1"],
-    ["failed"],
-    ["retry", "--batch", "1"],
     ["webhooks", "add", "https://hooks.example.org"],
     ["webhooks", "list"],
     ["webhooks", "remove", "1"],

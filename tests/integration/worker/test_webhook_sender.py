@@ -138,6 +138,21 @@ def test_of_a_body_only_some_is_read_and_the_status_counts(receive, kind):
     assert send(receive(ENDLESS_ANSWERS[kind]).url, seconds=SHORT) == Answer(200)
 
 
+def test_little_is_read_of_a_body_that_comes_fast(receive, monkeypatch):
+    taken = []
+    read = webhook_sender._BoundedStream.read
+
+    def count(stream, most, timeout=None):
+        piece = read(stream, most, timeout)
+        taken.append(len(piece))
+        return piece
+
+    monkeypatch.setattr(webhook_sender._BoundedStream, "read", count)
+    receiver = receive(ENDLESS_ANSWERS["a body for ever, fast"])
+    assert send(receiver.url) == Answer(200)
+    assert sum(taken) < 4 * 65_536
+
+
 def test_headers_without_end_are_no_answer(receive):
     receiver = receive(forever(OK, b"X-Header: " + b"1" * 1000 + b"\r\n", 0))
     assert send(receiver.url) == Answer(None, "what it answered is no HTTP")
