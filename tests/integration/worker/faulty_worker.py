@@ -1,8 +1,8 @@
 """The workers' app with faults, for processes of their own: ``celery -A faulty_worker``.
 
-``FAULTS_FOLDER`` is a folder that a test and its processes share. The encoder of such a worker waits
-over a batch with the word "ferry" until the file ``go`` is there, having made ``waiting-<process
-id>``; and a batch with the word "heron" kills it while there is the file ``deadly``.
+``FAULTS_FOLDER`` is a folder that a test and its processes share. Over a batch with the word
+"ferry" the encoder of such a worker makes the file ``waiting-<process id>``, and waits until there
+is the file ``go``; a batch with the word "heron" kills it while there is the file ``deadly``.
 ``FAULTS_VISIBILITY_SECONDS`` is the time after which the broker gives a message out again.
 """
 

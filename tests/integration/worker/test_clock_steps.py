@@ -91,8 +91,10 @@ def test_a_worker_whose_clock_is_set_neither_loses_its_lease_nor_takes_another_o
     rows("DELETE FROM halldetect.workers WHERE name LIKE 'nli@%' RETURNING name")
     sound.kill()
     wait_until(
-        lambda: app.send_task(Task.SWEEP.value, queue="maintenance")
-        and [faults for _, _, faults in states()] == [1, 1, 0]
+        lambda: (
+            app.send_task(Task.SWEEP.value, queue="maintenance")
+            and [faults for _, _, faults in states()] == [1, 1, 0]
+        )
     )
     (faults / "go").touch()
     wait_until(lambda: {status for status, _, _ in states()} == {"completed"})

@@ -1,4 +1,4 @@
-"""Postgres that is full, read-only or out of connections: nobody is charged, nothing half-written."""
+"""Postgres that is full, read-only or out of connections: nobody is charged for it."""
 
 from __future__ import annotations
 
@@ -190,11 +190,9 @@ def outage_of_connections(database, postgres):
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
                     [make_url(database).database],
                 )
-            try:
+            with pytest.raises(psycopg.OperationalError, match="too many"):
                 while True:
                     self.enter_context(psycopg.connect(postgres.url))
-            except psycopg.OperationalError as error:
-                assert "too many" in str(error)
             return self
 
     return Taken

@@ -127,7 +127,23 @@ def test_a_number_that_is_none_fails_the_audit_it_belongs_to(
     run_both(start_worker("extraction", "nli"))
     found = rows("SELECT status, error FROM halldetect.audits ORDER BY id")
     assert [status for status, _ in found] == ["completed", "failed", "completed"]
-    assert "not finite" in found[1][1]
+    # The span and the claim of this very audit, whatever shared its batch.
+    assert "not finite for pair 2 (premise 2, hypothesis 0)" in found[1][1]
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_an_encoder_that_gives_no_numbers_any_more_blames_no_audit(
+    start_worker, submit, rows, encoder, monkeypatch, number
+):
+    submit("The mill opened in 1900.", "Nobody was hurt.")
+    process = start_worker("extraction", "nli", lease_seconds=3600)
+    process.run(Stage.EXTRACTION)
+    whole = encoder.logits
+    monkeypatch.setattr(encoder, "logits", lambda batch: np.full_like(whole(batch), number))
+    summary = process.run(Stage.VERIFICATION)
+    assert (summary.ended, summary.audits) == (Ended.MODEL_BROKEN, 0)
+    assert "not finite" in summary.error
+    assert rows("SELECT DISTINCT status, error FROM halldetect.audits") == [("extracted", None)]
 
 
 def test_an_error_nobody_foresaw_is_tried_again_until_the_cap(

@@ -45,9 +45,7 @@ class NotedWork:
             self.open += 1
             self.most_open = max(self.most_open, self.open)
         return [
-            SimpleNamespace(
-                lease=Lease(number, "worker", 1), worker_lost=number in self.suspects
-            )
+            SimpleNamespace(lease=Lease(number, "worker", 1), worker_lost=number in self.suspects)
         ]
 
     def prepare(self, claimed):
