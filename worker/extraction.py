@@ -21,6 +21,7 @@ from halldetect.provenance import ModelProvenance
 from worker.models import ExtractionModels
 from worker.probes import extractor_fault
 from worker.run import Finish, ModelBroken, RunTools, WorkInterrupted
+from worker.watchdog import Watchdog
 
 
 class ExtractionWork:
@@ -94,7 +95,8 @@ class ExtractionWork:
         return True
 
     def _decompose(self, audit: ClaimedAudit) -> Decomposition | None:
-        extractor = _Interruptible(self._extractor, lambda: self._check(audit))
+        seconds = self._options.extractor_seconds
+        extractor = _Interruptible(self._extractor, lambda: self._check(audit), seconds)
         try:
             return decompose_response(audit.response, extractor, self._tokenizer, self._options)
         except WorkInterrupted:
@@ -130,11 +132,17 @@ class ExtractionWork:
 
 
 class _Interruptible:
-    """An extractor that asks before every call whether to go on: a response can take minutes."""
+    """An extractor that asks before every call whether to go on: a response can take minutes.
 
-    def __init__(self, extractor: ClaimExtractor, check: Callable[[], None]) -> None:
+    A call that does not come back, although its time is up, ends the process.
+    """
+
+    def __init__(
+        self, extractor: ClaimExtractor, check: Callable[[], None], seconds: float
+    ) -> None:
         self._extractor = extractor
         self._check = check
+        self._seconds = seconds
 
     @property
     def provenance(self) -> ModelProvenance:
@@ -142,4 +150,5 @@ class _Interruptible:
 
     def extract(self, text: str, max_claims: int, ends_at: float = inf) -> Extraction:
         self._check()
-        return self._extractor.extract(text, max_claims, ends_at)
+        with Watchdog(self.provenance.name, self._seconds):
+            return self._extractor.extract(text, max_claims, ends_at)

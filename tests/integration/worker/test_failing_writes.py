@@ -191,8 +191,11 @@ def outage_of_connections(database, postgres):
                     [make_url(database).database],
                 )
             with pytest.raises(psycopg.OperationalError, match="too many"):
-                while True:
-                    self.enter_context(psycopg.connect(postgres.url))
+                self._take_all()
             return self
+
+        def _take_all(self):
+            while True:
+                self.enter_context(psycopg.connect(postgres.url))
 
     return Taken

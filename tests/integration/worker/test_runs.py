@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -237,3 +239,21 @@ def test_a_run_whose_time_is_up_hands_back_and_names_a_successor(
     assert nothing_is_held()
     assert states() == [("completed", 2, 0)] * 2 + [("extracted", 1, 0)] * 4
     assert wake_ups.queued(Queue.NLI) == 1
+
+
+def test_an_extractor_that_does_not_come_back_ends_the_process(
+    start_worker, submit, extractor, monkeypatch
+):
+    codes = []
+    is_ended = threading.Event()
+
+    def end(code):
+        codes.append(code)
+        is_ended.set()
+
+    monkeypatch.setattr("worker.watchdog.os._exit", end)
+    monkeypatch.setattr("worker.watchdog.HUNG_SECONDS", 0.01)
+    submit("The mill opened in 1900.")
+    extractor.before = lambda window: is_ended.wait(timeout=60)
+    start_worker("extraction", extractor_seconds=0.01).run(Stage.EXTRACTION)
+    assert codes == [70]
