@@ -137,7 +137,7 @@ class Settings(BaseSettings):
     extractor_mode: ExtractionMode = ExtractionMode.COVERED
     extractor_gpu_layers: int | None = None
     extractor_context_tokens: int = Field(default=4096, ge=1024)
-    extractor_seconds: float = Field(default=600, gt=0)
+    extractor_seconds: float = Field(default=600, gt=0, le=86_400)
     nli: NliBackend | None = None
     nli_model: str | None = None
     nli_revision: str | None = None

@@ -23,6 +23,7 @@ from worker.metrics import WorkerMetrics
 from worker.models import ExtractionModels
 from worker.probes import extractor_fault
 from worker.run import Finish, ModelBroken, RunTools, WorkInterrupted
+from worker.watchdog import Watchdog
 
 _log = get_logger(__name__)
 
@@ -106,7 +107,12 @@ class ExtractionWork:
         return True
 
     def _decompose(self, audit: ClaimedAudit) -> Decomposition | None:
-        extractor = _Watched(self._extractor, lambda: self._check(audit), self._tools.metrics)
+        extractor = _Watched(
+            self._extractor,
+            lambda: self._check(audit),
+            self._tools.metrics,
+            self._options.extractor_seconds,
+        )
         try:
             return decompose_response(audit.response, extractor, self._tokenizer, self._options)
         except WorkInterrupted:
@@ -145,15 +151,21 @@ class ExtractionWork:
 class _Watched:
     """An extractor that asks before every call whether to go on, and whose time is counted.
 
-    A response can take minutes.
+    A response can take minutes. A call that does not come back, although its time is up, ends the
+    process.
     """
 
     def __init__(
-        self, extractor: ClaimExtractor, check: Callable[[], None], metrics: WorkerMetrics
+        self,
+        extractor: ClaimExtractor,
+        check: Callable[[], None],
+        metrics: WorkerMetrics,
+        seconds: float,
     ) -> None:
         self._extractor = extractor
         self._check = check
         self._metrics = metrics
+        self._seconds = seconds
 
     @property
     def provenance(self) -> ModelProvenance:
@@ -161,5 +173,5 @@ class _Watched:
 
     def extract(self, text: str, max_claims: int, ends_at: float = inf) -> Extraction:
         self._check()
-        with self._metrics.extracting():
+        with self._metrics.extracting(), Watchdog(self.provenance.name, self._seconds):
             return self._extractor.extract(text, max_claims, ends_at)

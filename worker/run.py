@@ -146,6 +146,14 @@ class RunSummary:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Claimed(Generic[_Load]):
+    """A prepared load, and whether it is an audit whose last worker was lost."""
+
+    load: _Load
+    is_suspect: bool
+
+
 class BoundedRun(Generic[_Load]):
     """One run of a stage.
 
@@ -187,21 +195,26 @@ class BoundedRun(Generic[_Load]):
         return RunSummary(self._loads, self._audits, ended, error)
 
     def _work_through(self, ahead: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> Ended:
-        following: Future[_Load | None] | None = None
+        following: Future[_Claimed[_Load] | None] | None = None
         written: Future[None] | None = None
+        was_suspect = False
         ended = Ended.STOPPING
         while not self._tools.stopping.is_set():
             if self._loads and self._is_time_up():
                 ended = Ended.TIME_IS_UP
                 break
-            load = following.result() if following else self._next_load()
-            if load is None:
+            claimed = following.result() if following else self._next_load()
+            if claimed is None:
                 ended = Ended.NOTHING_LEFT
                 break
             following = None
             if self._work.looks_ahead and not self._is_time_up():
                 following = ahead.submit(copy_context().run, self._next_load)
-            finish = self._process(load)
+            if written is not None and (claimed.is_suspect or was_suspect):
+                # One that kills its worker must find nothing of others that is not yet written.
+                written.result()
+            finish = self._process(claimed.load)
+            was_suspect = claimed.is_suspect
             if written is not None:
                 written.result()
             written = writer.submit(copy_context().run, self._write, finish)
@@ -220,7 +233,7 @@ class BoundedRun(Generic[_Load]):
     def _write(self, finish: Finish) -> None:
         self._audits += finish()
 
-    def _next_load(self) -> _Load | None:
+    def _next_load(self) -> _Claimed[_Load] | None:
         tools = self._tools
         with translated(), tools.sessions.begin() as session:
             claimed = self._work.claim(session)
@@ -229,7 +242,8 @@ class BoundedRun(Generic[_Load]):
         tools.held.add(audit.lease for audit in claimed)
         tools.metrics.claimed(self._work.stage, claimed)
         tools.waker.wake(self._work.stage, "more waits")
-        return self._work.prepare(claimed)
+        is_suspect = any(audit.worker_lost for audit in claimed)
+        return _Claimed(self._work.prepare(claimed), is_suspect)
 
     def _is_time_up(self) -> bool:
         return time.monotonic() >= self._ends_at

@@ -25,6 +25,7 @@ from halldetect.verification import Hypotheses, VerificationInput, hypotheses_of
 from worker.models import VerificationModels
 from worker.probes import encoder_fault
 from worker.run import Finish, ModelBroken, RunTools, WorkInterrupted
+from worker.watchdog import Watchdog
 
 _log = get_logger(__name__)
 
@@ -155,13 +156,19 @@ class VerificationWork:
     def _run_encoder(self, audits: Sequence[PreparedAudit]) -> list[ProbabilityMatrix]:
         watch = _LoadWatch(self._options.token_budget, lambda: self._check(audits))
         try:
-            return verify(
-                self._nli,
-                [VerificationInput(one.source, one.hypotheses) for one in audits],
-                token_budget=self._options.token_budget,
-                preselected_spans=self._options.preselected_spans,
-                on_batch=watch.on_batch,
-            )
+            with Watchdog(self._nli.provenance.name) as watchdog:
+
+                def on_batch(batch: BatchStatistics) -> None:
+                    watchdog.start_anew()
+                    watch.on_batch(batch)
+
+                return verify(
+                    self._nli,
+                    [VerificationInput(one.source, one.hypotheses) for one in audits],
+                    token_budget=self._options.token_budget,
+                    preselected_spans=self._options.preselected_spans,
+                    on_batch=on_batch,
+                )
         finally:
             self._report(watch, len(audits))
 

@@ -1,10 +1,10 @@
 """The workers' app with faults, for processes of their own: ``celery -A faulty_worker``.
 
-``FAULTS_FOLDER`` is a folder that a test and its processes share. The encoder of such a worker
-waits over a batch with the word "ferry" until the file ``go`` is there, having made
-``waiting-<process id>``; and a batch with the word "heron" kills it while there is the
-file ``deadly``.
-``FAULTS_VISIBILITY_SECONDS`` is the time after which the broker gives a message out again.
+``FAULTS_FOLDER`` is a folder that a test and its processes share. Over a batch with the word
+"ferry" the encoder of such a worker makes the file ``waiting-<process id>``, and waits until there
+is the file ``go``; a batch with the word "heron" kills it while there is the file ``deadly``.
+``FAULTS_HUNG_SECONDS`` is how long a call of a model may take, and ``FAULTS_VISIBILITY_SECONDS``
+the time after which the broker gives a message out again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 import threading
 from pathlib import Path
 
-from worker import models
+from worker import models, watchdog
 from worker.app import app
 
 _FOLDER = Path(os.environ["FAULTS_FOLDER"])
@@ -43,6 +43,7 @@ class _FaultyEncoder:
 
 _load_nli = models.load_nli
 models.load_nli = lambda settings: _FaultyEncoder(_load_nli(settings))
+watchdog.HUNG_SECONDS = float(os.environ.get("FAULTS_HUNG_SECONDS", watchdog.HUNG_SECONDS))
 _visibility = os.environ.get("FAULTS_VISIBILITY_SECONDS")
 if _visibility is not None:
     # Celery looks for such messages every hundred seconds; here, each second.

@@ -126,3 +126,16 @@ def test_a_worker_without_its_model_leaves_the_work_to_the_others(
     assert broken.process.poll() is None
     assert sum(run["audits"] for run in broken.events("run ended")) == 0
     assert sum(run["audits"] for run in sound.events("run ended")) == 4
+
+
+def test_a_worker_whose_model_does_not_come_back_ends_itself(
+    start_faulty, start_worker, submit, states, nothing_is_held
+):
+    submit("The ferry sails at noon.", "The mill opened in 1900.")
+    here = start_worker("extraction", "maintenance")
+    here.run(Stage.EXTRACTION)
+    (hung,) = start_faulty("nli", lease_seconds=4, variables={"FAULTS_HUNG_SECONDS": "3"})
+    assert hung.process.wait() == 70
+    assert hung.events("a model does not come back")[0]["model"] == "nli-minilm/model.onnx"
+    wait_until(lambda: here.sweep() or nothing_is_held())
+    assert states() == [("extracted", 2, 1)] * 2

@@ -1,4 +1,4 @@
-"""Postgres that is full, read-only or has no connections left: nobody is charged for it."""
+"""Postgres that is full, read-only or out of connections: nobody is charged for it."""
 
 from __future__ import annotations
 
