@@ -225,7 +225,7 @@ def _ready(process: subprocess.Popen[bytes], home: Path, output: Path) -> Runnin
 
 def print_report(report: dict[str, Any]) -> None:
     """Print a report for people."""
-    console = Console()
+    console = Console(width=120)
     title = f"{report['clients']} clients for {report['seconds']:.0f} s"
     table = Table(title=title, title_justify="left")
     for column in ("request", "number", "a second", "p50 ms", "p95 ms", "p99 ms", "max ms"):

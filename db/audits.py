@@ -111,11 +111,14 @@ def list_audits(
     Ids are unique and grow, so that pages neither skip nor repeat audits that were submitted in
     one moment.
     """
+    # Ids of a batch grow with its lines, which have an index; by id, all that is newer than an old
+    # batch might be read to find its audits.
+    newest_first = Audit.id.desc() if filters.batch_id is None else Audit.line.desc()
     statement = (
         select(Audit, PolicyVersion.name)
         .join(PolicyVersion, PolicyVersion.id == Audit.policy_id)
         .where(caller.sees(Audit.api_key_id), *filtered(filters))
-        .order_by(Audit.id.desc())
+        .order_by(newest_first)
         .limit(limit)
     )
     if before_id is not None:

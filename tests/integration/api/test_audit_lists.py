@@ -45,6 +45,17 @@ def test_pages_of_large_batches_end_early_and_hold_each_batch_once(
     assert [len(page) for page in pages(client, "/v1/batches", limit=1)] == [1] * 6
 
 
+def test_pages_of_one_batch_are_in_the_same_order(client, upload, record):
+    upload(*(record(f"before {number}") for number in range(3)))
+    upload(*(record(str(number)) for number in range(5)))
+    upload(record("after"))
+    listed = [
+        [item["custom_id"] for item in page]
+        for page in pages(client, "/v1/audits", limit=2, batch_id=2)
+    ]
+    assert listed == [["4", "3"], ["2", "1"], ["0"]]
+
+
 def test_a_full_last_page_has_no_cursor(client, upload, record):
     upload(*(record(str(number)) for number in range(4)))
     assert [len(page) for page in pages(client, "/v1/audits", limit=2)] == [2, 2]
