@@ -13,7 +13,6 @@ from db.line import Stage
 from halldetect.errors import UnavailableError
 from queues.names import Queue, Task, queue_of, task_of
 
-
 # A Redis that stands still costs every sender seconds, in which it does nothing else: after a try
 # that failed the next comes only when this many times as long has passed. A Redis that is down
 # costs nothing and is tried again at once.
