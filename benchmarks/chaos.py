@@ -4,10 +4,10 @@
 
 Starts a `halldetect up` of its own (in a folder of its own, on free ports), submits small audits in
 batches and singly, and strikes: processes are killed and ended, Valkey is killed, stopped, emptied,
-Postgres killed and restarted, connections are cut. `--json` prints one object. The supervisor starts again what died. When the
+Postgres killed and restarted, connections are cut. The supervisor starts again what died. When the
 faults are over it waits until no audit waits, and reckons: lost, doubled and stuck must be 0 and
 `halldetect doctor` clean, else the exit code is 1. An audit that had begun in three workers that
-were all killed fails as it should, and is listed apart.
+were all killed fails as it should, and is listed apart. `--json` prints one object instead.
 """
 
 from __future__ import annotations
