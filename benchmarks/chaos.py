@@ -1,13 +1,13 @@
 """Random faults at a working service, and whether every audit came to one end all the same.
 
-    python benchmarks/chaos.py [--audits 2000] [--seconds 240] [--seed 1] [--json]
+    python benchmarks/chaos.py [--audits 2000] [--seconds 240] [--every 4] [--seed 1]
 
 Starts a `halldetect up` of its own (in a folder of its own, on free ports), submits small audits in
 batches and singly, and strikes: processes are killed and ended, Valkey is killed, stopped, emptied,
 Postgres killed and restarted, connections are cut. The supervisor starts again what died. When the
 faults are over it waits until no audit waits, and reckons: lost, doubled and stuck must be 0 and
 `halldetect doctor` clean, else the exit code is 1. An audit that had begun in three workers that
-were all killed fails as it should, and is listed apart.
+were all killed fails as it should, and is listed apart. `--json` prints one object instead.
 """
 
 from __future__ import annotations
@@ -56,8 +56,21 @@ class Report:
     seconds_after_faults: float
 
 
-def run_chaos(stack: ChaosStack, *, audits: int, seconds: float, seed: int) -> Report:
+def run_chaos(stack: ChaosStack, *, audits: int, seconds: float, every: float, seed: int) -> Report:
     """Submit and strike at once, wait for the end, and reckon.
+
+    Parameters
+    ----------
+    stack : ChaosStack
+        What is struck; it is ready.
+    audits : int
+        How many to submit.
+    seconds : float
+        How long faults strike, and submissions go on.
+    every : float
+        Seconds between two faults, on average.
+    seed : int
+        Of all that is chosen at random.
 
     Raises
     ------
@@ -77,7 +90,7 @@ def run_chaos(stack: ChaosStack, *, audits: int, seconds: float, seed: int) -> R
 
     submitter = threading.Thread(target=submit, daemon=True)
     submitter.start()
-    striker.strike_at_random(FAULTS, seconds=seconds, draw=draw)
+    striker.strike_at_random(FAULTS, seconds=seconds, every=every, draw=draw)
     over_at = time.monotonic()
     submitter.join(_END_SECONDS)
     striker.wait_for_recovery()
@@ -142,6 +155,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--audits", type=int, default=2000)
     parser.add_argument("--seconds", type=float, default=240.0, help="how long faults strike")
+    parser.add_argument("--every", type=float, default=4.0, help="seconds between two of them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--home", type=Path, help="keep the stack's data and logs here")
     parser.add_argument("--json", action="store_true")
@@ -151,7 +165,13 @@ def main() -> int:
         ChaosStack(options.home or Path(folder) / "home") as stack,
     ):
         stack.wait_until_ready(seconds=_START_SECONDS)
-        report = run_chaos(stack, audits=options.audits, seconds=options.seconds, seed=options.seed)
+        report = run_chaos(
+            stack,
+            audits=options.audits,
+            seconds=options.seconds,
+            every=options.every,
+            seed=options.seed,
+        )
     if options.json:
         print(json.dumps(asdict(report), indent=2))
     else:

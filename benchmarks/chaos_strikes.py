@@ -87,14 +87,29 @@ class Striker:
         return True
 
     def strike_at_random(
-        self, faults: Sequence[Fault], *, seconds: float, draw: random.Random
+        self, faults: Sequence[Fault], *, seconds: float, every: float, draw: random.Random
     ) -> None:
-        """Strike every few seconds, for a while."""
+        """Strike again and again for a while: each kind once in a random order, and once more.
+
+        Parameters
+        ----------
+        faults : sequence of Fault
+            The kinds.
+        seconds : float
+            How long.
+        every : float
+            Seconds between two strikes, on average.
+        draw : random.Random
+            Chooses.
+        """
         ends_at = time.monotonic() + seconds
+        waiting: list[Fault] = []
         while time.monotonic() < ends_at:
-            time.sleep(draw.uniform(2.0, 6.0))
-            # A part that is down already is passed over for the next in a random order.
-            any(self.strike(fault) for fault in draw.sample(faults, len(faults)))
+            time.sleep(every * draw.uniform(0.5, 1.5))
+            waiting = waiting or draw.sample(faults, len(faults))
+            # What cannot be struck now, since the part is down already, keeps its place.
+            struck = next((fault for fault in waiting if self.strike(fault)), None)
+            waiting = [fault for fault in waiting if fault is not struck]
 
     def wait_for_recovery(self) -> None:
         """Wait until every watch has ended, one way or the other."""

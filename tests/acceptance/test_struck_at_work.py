@@ -147,12 +147,13 @@ def test_what_a_server_is_struck_in_is_done_and_charged_to_nobody(
     assert set(ended_batch(stack, load, striker)) == {0}
 
 
-def test_beat_comes_back_and_replaces_what_redis_forgot_meanwhile(
-    stack, load, striker, strike_at_work
-):
-    strike_at_work("extraction", KILL_BEAT)
-    assert striker.strike(FLUSH_VALKEY)
-    assert set(ended_batch(stack, load, striker)) == {0}
+def test_beat_comes_back_and_wakes_for_what_redis_never_heard_of(stack, load, striker):
+    stack.wait_until_ready(seconds=PATIENCE)
+    assert striker.strike(KILL_BEAT)
+    psutil.Process(stack.pid("valkey")).suspend()
+    load.submit_batch([{"custom_id": "unheard", "source": SOURCE, "response": CLAIMS}])
+    assert striker.strike(EMPTY_VALKEY)
+    assert ended_batch(stack, load, striker) == [0]
 
 
 def ended_in_time(stack, strike, queue):
