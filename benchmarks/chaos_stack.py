@@ -73,7 +73,7 @@ class ChaosStack:
         extraction, nli = self._workers
         options = ["--extraction-workers", extraction, "--nli-workers", nli]
         with self.output.open("ab") as output:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # nosec B603  # our own command, without a shell
                 [sys.executable, "-c", _COMMAND, "up", "--extractor", "sentences", *options],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
