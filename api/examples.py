@@ -342,8 +342,10 @@ COMPARISON: dict[str, Any] = {
 }
 WEBHOOK_BODY = {"url": "https://hooks.example.org/halldetect"}
 _WEBHOOK = {"id": "2", **WEBHOOK_BODY, "created_at": "2026-03-01T20:58:11.004377Z"}
-_WEBHOOK_SECRET = "whsec_YW4gZXhhbXBsZSBvZiAzMiBieXRlczogbm9TZWNyZXQ="  # nosec B105  # it says what it is
-NEW_WEBHOOK = {**_WEBHOOK, "secret": _WEBHOOK_SECRET}
+NEW_WEBHOOK = {
+    **_WEBHOOK,
+    "secret": "whsec_YW4gZXhhbXBsZSBvZiAzMiBieXRlczogbm9TZWNyZXQ=",  # nosec B105
+}
 WEBHOOK_PAGE = {
     "items": [
         {
