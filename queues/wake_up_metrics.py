@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from queues.names import Task
 
-_WAKING = (Task.EXTRACT, Task.VERIFY, Task.RESCORE)
+_WAKING = (Task.EXTRACT, Task.VERIFY, Task.RESCORE, Task.DELIVER)
 
 
 class WakeUpMetrics:
