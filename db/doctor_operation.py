@@ -34,12 +34,12 @@ _LOST_LEASES = text(
     """  # noqa: S608
 )
 _UNSENT_WEBHOOKS = text(
-    f"""
-    SELECT count(*) AS total, (array_agg(DISTINCT webhook_id))[1:{_EXAMPLES}] AS webhooks
+    """
+    SELECT count(*) AS total, (array_agg(DISTINCT webhook_id))[1:5] AS webhooks
     FROM halldetect.webhook_deliveries
     WHERE state = 'due'
         AND next_attempt_at < clock_timestamp() - make_interval(secs => :unsent_seconds)
-    """  # noqa: S608
+    """
 )
 _MISSING_PARTITIONS = text(
     """
