@@ -128,7 +128,7 @@ class ExtractionWork:
             return
         if fault := extractor_fault(self._extractor):
             # What it says of our own text: the error may quote somebody else's.
-            raise ModelBroken(f"{type(fault).__name__}: {fault}") from error
+            raise ModelBroken(str(fault) or type(fault).__name__) from error
 
     def _check(self, audit: ClaimedAudit) -> None:
         if self._tools.stopping.is_set() or not self._tools.held.is_any_held([audit.lease]):

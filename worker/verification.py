@@ -151,7 +151,7 @@ class VerificationWork:
             return
         if fault := encoder_fault(self._nli):
             # What it says of our own text: the error may quote somebody else's.
-            raise ModelBroken(f"{type(fault).__name__}: {fault}") from error
+            raise ModelBroken(str(fault) or type(fault).__name__) from error
 
     def _run_encoder(self, audits: Sequence[PreparedAudit]) -> list[ProbabilityMatrix]:
         watch = _LoadWatch(self._options.token_budget, lambda: self._check(audits))

@@ -141,5 +141,6 @@ def test_an_unforeseen_error_is_told_without_its_trace(settings, monkeypatch):
         answer = client.get("/v1/audits")
     assert answer.status_code == 500
     assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.headers["Connection"] == "close"
     assert "secret" not in answer.text
     assert [entry["status"] for entry in logs] == [500]

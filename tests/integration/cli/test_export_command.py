@@ -58,7 +58,15 @@ def read(file_format, path):
     if file_format == "jsonl":
         return [json.loads(line) for line in path.read_bytes().splitlines()]
     if file_format == "csv":
-        return list(csv.DictReader(io.StringIO(path.read_bytes().decode(), newline="")))
+        rows = csv.DictReader(io.StringIO(path.read_bytes().decode(), newline=""))
+        # An apostrophe before what a spreadsheet would take for a formula.
+        return [
+            {
+                name: text.removeprefix("'") if text[:2] == "'=" else text
+                for name, text in row.items()
+            }
+            for row in rows
+        ]
     return parquet.read_table(path).to_pylist()
 
 
