@@ -25,6 +25,8 @@ check: .venv/torch
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive \
+	    halldetect db migrations queues worker api cli models benchmarks
 
 .venv/base: $(LOCK) pyproject.toml
 	@echo "Installing the packages of $(LOCK) into .venv (about a minute) ..."

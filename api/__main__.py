@@ -7,6 +7,7 @@ import sys
 import uvicorn
 
 from api.app import create_app
+from api.connections import allow_files, patient_protocol
 from halldetect.errors import HallDetectError
 from halldetect.logs import configure_logging
 from halldetect.settings import load_settings
@@ -23,10 +24,13 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     configure_logging()
+    allow_files()
     uvicorn.run(
         app,
         host=settings.api_host,
         port=settings.api_port,
+        http=patient_protocol(settings.stalled_client_seconds),
+        ws="none",
         # Ours alone: one JSON object a line, requests included.
         log_config=None,
         access_log=False,

@@ -1,4 +1,4 @@
-"""Middleware that logs every request in one line, and clients that went away in one line too."""
+"""Middleware that logs and counts every request, clients that went away included."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.problems import Kind
+from api.request_metrics import RequestMetrics
 from halldetect.logs import get_logger
 
 _log = get_logger(__name__)
 
 
 class AccessLogMiddleware:
-    """Log method, path, status and duration.
+    """Log method, path, status and duration in one line, and count them.
 
     Parameters
     ----------
     app : ASGIApp
         What answers.
+    metrics : RequestMetrics
+        Where requests are counted.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, metrics: RequestMetrics) -> None:
         self._app = app
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -44,24 +49,32 @@ class AccessLogMiddleware:
             await self._app(scope, receive, watched_send)
         except ClientDisconnect:
             _log.info("client went away before its request was complete", **_request(scope))
+            self._metrics.answered(scope, None, time.perf_counter() - started)
         except Exception:
-            _log_answer(scope, status, started)
+            scope.setdefault("state", {})["problem"] = Kind.INTERNAL  # answered further out
+            self._note(scope, status, started)
             raise
         else:
-            _log_answer(scope, status, started)
+            self._note(scope, status, started)
 
-
-def _log_answer(scope: Scope, status: int, started: float) -> None:
-    milliseconds = round((time.perf_counter() - started) * 1000, 1)
-    _log.info("request", **_request(scope), status=status, milliseconds=milliseconds)
+    def _note(self, scope: Scope, status: int, started: float) -> None:
+        seconds = time.perf_counter() - started
+        _log.info(
+            "request", **_request(scope), status=status, milliseconds=round(seconds * 1000, 1)
+        )
+        self._metrics.answered(scope, status, seconds)
+        problem = scope.get("state", {}).get("problem")
+        if problem is not None:
+            self._metrics.problem(problem)
 
 
 def _request(scope: Scope) -> dict[str, Any]:
     client = scope.get("client")
-    key = scope.get("state", {}).get("api_key_id")
+    state = scope.get("state", {})
+    known = {name: state.get(name) for name in ("api_key_id", "problem")}
     return {
         "method": scope["method"],
         "path": scope["path"],
         "client": client[0] if client else None,
-        **({} if key is None else {"api_key_id": key}),
+        **{name: value for name, value in known.items() if value is not None},
     }

@@ -1,4 +1,7 @@
-"""Middleware that bounds request bodies by what arrives, whatever their headers promise."""
+"""Middleware that bounds request bodies by what arrives, whatever their headers promise.
+
+They have a largest size, and a slowest pace.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import Kind, Problem
 
+LEAST_BYTES_A_SECOND = 1_000
 # How long a client that is still sending may take to notice that it was answered. Closing at once
 # would reset the connection, and the answer with it.
 _LINGER_SECONDS = 2.0
@@ -30,7 +34,7 @@ class BodyLimit:
 
 
 class BodyLimitMiddleware:
-    """Stop reading a body that passes its limit, and close connections with unread bodies.
+    """Stop reading a body that passes its limit or stalls, and close what has unread bodies.
 
     Parameters
     ----------
@@ -40,14 +44,22 @@ class BodyLimitMiddleware:
         For every path that is not in `by_path`.
     by_path : Mapping
         Limits of single paths.
+    stall_seconds : float
+        In each such period of waiting, `LEAST_BYTES_A_SECOND` must arrive.
     """
 
     def __init__(
-        self, app: ASGIApp, *, default: BodyLimit, by_path: Mapping[str, BodyLimit]
+        self,
+        app: ASGIApp,
+        *,
+        default: BodyLimit,
+        by_path: Mapping[str, BodyLimit],
+        stall_seconds: float,
     ) -> None:
         self._app = app
         self._default = default
         self._by_path = by_path
+        self._stall_seconds = stall_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -55,19 +67,55 @@ class BodyLimitMiddleware:
             await self._app(scope, receive, send)
             return
         limit = self._by_path.get(scope["path"], self._default)
-        body = _Body(scope, limit, receive, send)
+        body = _Body(scope, limit, _Pace(self._stall_seconds), receive, send)
         await self._app(scope, body.receive, body.send)
+
+
+class _Pace:
+    """Whether a body arrives fast enough; only the time counts in which it is waited for."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._waited = 0.0  # in this period
+        self._arrived = 0
+
+    async def next_of(self, receive: Receive) -> Message:
+        """Wait for the next part of a body.
+
+        Raises
+        ------
+        Problem
+            When too little arrived for too long.
+        """
+        while True:
+            began = anyio.current_time()
+            with anyio.move_on_after(self._seconds - self._waited):
+                message = await receive()
+                self._waited += anyio.current_time() - began
+                self._arrived += len(message.get("body", b""))
+                return message
+            if self._arrived < LEAST_BYTES_A_SECOND * self._seconds:
+                raise Problem(
+                    408,
+                    Kind.TOO_SLOW,
+                    f"{self._arrived:,} bytes of the body arrived in {self._seconds:.0f} s "
+                    "(HALLDETECT_STALLED_CLIENT_SECONDS); nothing was stored: send it again",
+                )
+            self._waited, self._arrived = 0.0, 0
 
 
 class _Body:
     """One request's body: counted as it is read, and drained if it is not."""
 
-    def __init__(self, scope: Scope, limit: BodyLimit, receive: Receive, send: Send) -> None:
+    def __init__(
+        self, scope: Scope, limit: BodyLimit, pace: _Pace, receive: Receive, send: Send
+    ) -> None:
         headers = dict(scope["headers"])
         declared = headers.get(b"content-length", b"")
         self._declared = int(declared) if declared.isdigit() else 0
         self._unread = self._declared > 0 or b"transfer-encoding" in headers
         self._limit = limit
+        self._pace = pace
         self._receive = receive
         self._send = send
         self._arrived = 0
@@ -76,7 +124,10 @@ class _Body:
     async def receive(self) -> Message:
         if self._declared > self._limit.size:
             raise self._limit.exceeded()
-        message = await self._receive()
+        if self._unread:
+            message = await self._pace.next_of(self._receive)
+        else:  # until the client goes away
+            message = await self._receive()
         if message["type"] == "http.request":
             self._arrived += len(message.get("body", b""))
             self._unread = message.get("more_body", False)

@@ -3,7 +3,7 @@
 Pool sizes. Routes run in `THREADS` threads, and batches are validated and stored in `UPLOADS` more,
 so that a few large uploads leave the threads to short requests. A thread holds one connection at
 most, and nothing else holds any: `THREADS` + `UPLOADS` connections are enough, and no request ever
-waits for one.
+waits for one. A request that waits for a lock longer than `LOCK_SECONDS` gives its thread back.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from typing import Annotated, cast
 
 import anyio
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Path, Request
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from api.back_pressure import BackPressure
+from api.back_pressure import WaitingLimits
 from api.cursors import LARGEST_ID
 from api.problems import Kind, Problem, not_found
+from api.request_metrics import RequestMetrics
+from api.request_rates import RequestRates
 from db.engine import make_engine, session_factory, translated
 from db.line import Stage
 from halldetect.errors import InputError
@@ -33,6 +35,7 @@ from queues.wake_ups import QueueUnavailable, WakeUps
 
 THREADS = 16
 UPLOADS = 2
+LOCK_SECONDS = 30
 
 _log = get_logger(__name__)
 
@@ -53,8 +56,12 @@ class Service:
         Tells workers that something waits.
     uploads : anyio.CapacityLimiter
         Of batches that are being validated and stored.
-    back_pressure : BackPressure
+    waiting_limits : WaitingLimits
         Refuses what would be too much.
+    metrics : RequestMetrics
+        Counts what this process does.
+    request_rates : RequestRates
+        Refuses what comes too often.
     """
 
     settings: Settings
@@ -62,7 +69,9 @@ class Service:
     sessions: sessionmaker[Session]
     wake_ups: WakeUps
     uploads: anyio.CapacityLimiter
-    back_pressure: BackPressure
+    waiting_limits: WaitingLimits
+    metrics: RequestMetrics
+    request_rates: RequestRates
 
     @classmethod
     def of(cls, settings: Settings) -> Service:
@@ -78,15 +87,23 @@ class Service:
                 "the API needs its servers: set DATABASE_URL and REDIS_URL, or start everything "
                 "with `halldetect up`"
             )
-        engine = make_engine(settings.database_url.get_secret_value(), pool_size=THREADS + UPLOADS)
+        engine = make_engine(
+            settings.database_url.get_secret_value(),
+            pool_size=THREADS + UPLOADS,
+            lock_seconds=LOCK_SECONDS,
+        )
         wake_ups = WakeUps(make_app(settings.redis_url.get_secret_value(), "halldetect-api"))
+        metrics = RequestMetrics()
+        wake_ups.count_in(metrics.registry)
         return cls(
             settings,
             engine,
             session_factory(engine),
             wake_ups,
             anyio.CapacityLimiter(UPLOADS),
-            BackPressure(settings.max_waiting_audits),
+            WaitingLimits(settings.max_waiting_audits, settings.max_waiting_audits_per_key),
+            metrics,
+            RequestRates(settings.requests_per_minute),
         )
 
     @contextmanager
@@ -118,13 +135,22 @@ class Service:
         Without the broker the work is stored all the same, and the sweeper wakes a worker later.
         """
         try:
-            self.wake_ups.send(stage, batch_id=batch_id, audit_id=audit_id, reason=reason)
+            task_id = self.wake_ups.send(stage, batch_id=batch_id, audit_id=audit_id, reason=reason)
         except QueueUnavailable as error:
             _log.warning(
                 "no worker was woken: the sweeper will do it",
                 batch_id=batch_id,
                 audit_id=audit_id,
                 error=str(error),
+            )
+        else:
+            _log.info(
+                "sent a wake-up",
+                stage=stage.value,
+                reason=reason,
+                batch_id=batch_id,
+                audit_id=audit_id,
+                sent_task_id=task_id,
             )
 
     def wake_rescoring(self, rescoring_id: int) -> None:
@@ -200,6 +226,17 @@ def _no_query(request: Request) -> None:
 
 NoQuery = Depends(_no_query)
 """For routes without parameters: one that is given would be ignored."""
+
+
+PathId = Annotated[
+    str,
+    Path(
+        description="A whole number from 1, in digits alone. Nothing else is the id of anything.",
+        # For the documentation: what does not match is not found, which is no fault of a parameter.
+        json_schema_extra={"pattern": "^[1-9][0-9]{0,18}$"},
+        examples=["17"],
+    ),
+]
 
 
 def identity(text: str, what: str) -> int:

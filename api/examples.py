@@ -340,8 +340,33 @@ COMPARISON: dict[str, Any] = {
     "to_faithful": [_FLIP],
     "largest_shifts": [_FLIP],
 }
+WEBHOOK_BODY = {"url": "https://hooks.example.org/halldetect"}
+_WEBHOOK = {"id": "2", **WEBHOOK_BODY, "created_at": "2026-03-01T20:58:11.004377Z"}
+_32_BYTES = "YW4gZXhhbXBsZSBvZiAzMiBieXRlczogbm9TZWNyZXQ="
+NEW_WEBHOOK = {**_WEBHOOK, "secret": f"whsec_{_32_BYTES}"}
+WEBHOOK_PAGE = {
+    "items": [
+        {
+            **_WEBHOOK,
+            "deliveries": [
+                {
+                    "id": "msg_2e32bffa072a4d3c941c22755ccadbe1",
+                    "batch_id": BATCH["id"],
+                    "state": "due",
+                    "attempts": 2,
+                    "next_attempt_at": "2026-03-01T21:31:02.713200Z",
+                    "last_attempt_at": "2026-03-01T21:30:01.120045Z",
+                    "last_status": 503,
+                    "last_error": "it answered 503",
+                    "finished_at": None,
+                }
+            ],
+        }
+    ],
+    "next_cursor": None,
+}
 HEALTH = {"status": "ok"}
-READINESS = {"status": "ready"}
+READINESS = {"status": "ready", "warnings": []}
 
 
 def _problem(status: int, kind: Kind, detail: str, **members: Any) -> dict[str, Any]:
@@ -368,6 +393,12 @@ PROBLEMS = {
     ),
     422: _problem(
         422, Kind.INVALID_REQUEST, "query limit: Input should be less than or equal to 1000"
+    ),
+    429: _problem(
+        429,
+        Kind.TOO_MANY_REQUESTS,
+        "this API key may make 6,000 requests a minute (HALLDETECT_REQUESTS_PER_MINUTE): try "
+        "again in 1 s",
     ),
     500: _problem(500, Kind.INTERNAL, "an unforeseen error; the log of the API says which"),
     503: _problem(
@@ -411,5 +442,8 @@ NOTHING_FAILED = _problem(
     409, Kind.NOTHING_FAILED, "no audit of batch 4 has failed: there is nothing to retry"
 )
 NOT_READY = _problem(
-    503, Kind.NOT_READY, "broker: Redis does not answer: connection refused", missing=["broker"]
+    503,
+    Kind.NOT_READY,
+    "broker: Redis does not answer at REDIS_URL; the log of the API says more",
+    missing=["broker"],
 )

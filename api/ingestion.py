@@ -13,10 +13,14 @@ from api.problems import Kind, LineError, Problem
 from api.records import read_record
 from api.schemas import SubmittedBatch, UploadOptions
 from api.uploads import Spool
+from db.engine import wait_for_locks
 from db.submission import BatchAccepted, BatchRefused, BatchUpload
 from halldetect.errors import InputError, LimitError
+from halldetect.logs import get_logger
 from halldetect.record import Record, RecordError, jsonl_lines
 from halldetect.settings import Settings
+
+_log = get_logger(__name__)
 
 
 def store_batch(
@@ -32,14 +36,22 @@ def store_batch(
         When there are too many lines.
     """
     with service.transaction() as session:
+        # For another upload of the same sources, which is not sent again for that.
+        wait_for_locks(session)
         answered = request.first_answer(session)
         if answered is not None:
             return answered
-        service.back_pressure.look(session)
+        service.waiting_limits.look(session, request.api_key_id)
         batch = _store_lines(session, service.settings, spool, options, request.api_key_id)
-        service.back_pressure.admit(batch.total)
+        service.waiting_limits.admit(batch.total, request.api_key_id)
         answer = SubmittedBatch(id=str(batch.batch_id), total=batch.total)
         response = request.accepted(session, f"/v1/batches/{batch.batch_id}", answer)
+    _log.info(
+        "batch submitted",
+        batch_id=batch.batch_id,
+        audits=batch.total,
+        api_key_id=request.api_key_id,
+    )
     service.wake(batch_id=batch.batch_id)
     return response
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
-from halldetect.record import parse_object
+from halldetect.record import parse_object, text_fault
 
 _Body = TypeVar("_Body", bound=BaseModel)
 
@@ -22,7 +22,7 @@ def read_body(body: bytes, kind: type[_Body]) -> _Body:
     RequestValidationError
         Naming every field at fault, as for parameters.
     """
-    parse_object(body, what="the body")
+    _refuse_what_is_no_text(parse_object(body, what="the body"))
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
@@ -30,6 +30,28 @@ def read_body(body: bytes, kind: type[_Body]) -> _Body:
         raise RequestValidationError(
             [{**fault, "loc": ("body", *fault["loc"])} for fault in faults]
         ) from None
+
+
+def _refuse_what_is_no_text(value: dict[str, Any]) -> None:
+    """Name the field of a text that is none; pydantic would only find its JSON broken."""
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while waiting:
+        place, item = waiting.pop()
+        if isinstance(item, dict):
+            for name, inner in item.items():
+                if fault := text_fault(name):
+                    raise _text_error(place, f"has a field whose name {fault}")
+                waiting.append(((*place, name), inner))
+        elif isinstance(item, list):
+            waiting += [((*place, number), inner) for number, inner in enumerate(item)]
+        elif isinstance(item, str) and (fault := text_fault(item)):
+            raise _text_error(place, fault)
+
+
+def _text_error(place: tuple[str | int, ...], message: str) -> RequestValidationError:
+    return RequestValidationError(
+        [{"type": "value_error", "loc": ("body", *place), "msg": message}]
+    )
 
 
 def body_schema(kind: type[BaseModel], example: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from api import examples
 from api.bodies import JSON_LINES
 from api.problems import MEDIA_TYPE, ProblemDocument
 from db.trails import StoredAudit
-from halldetect.record import Record
+from halldetect.record import ALIASES, Record
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -31,6 +31,7 @@ of each response with the evidence for and against them, a FEDscore and a label.
 - Ids are strings of digits. Times are UTC.
 - Send `Authorization: Bearer hd_...` where the service asks for an API key. What is submitted with
   a key is there for that key alone, and for keys of the scope `admin`.
+- After a 429 or a 503, wait as many seconds as `Retry-After` says, and send the request again.
 - Errors are [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) problem documents. A refusal for
   size names the limit and the setting behind it.
 - Send an `Idempotency-Key` with every `POST` that submits: a repetition then returns the first
@@ -53,7 +54,7 @@ def problems(*statuses: int) -> Responses:
 
     Those that any of them may answer with are always there.
     """
-    always = (401, 403, 500, 503)
+    always = (401, 403, 429, 500, 503)
     return {status: problem(examples.PROBLEMS[status]) for status in (*statuses, *always)}
 
 
@@ -137,6 +138,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     schemas.update(definitions["$defs"])
     schemas["Record"]["additionalProperties"] = False
+    fields = schemas["Record"]["properties"]
+    fields |= {alias: fields[name] for name, alias in ALIASES.items()}
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for schema in schemas.values():

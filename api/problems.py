@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
 from db.engine import DatabaseUnavailable, SchemaMismatch
 from db.idempotency import KeyInProgress, KeyReused
@@ -21,6 +22,7 @@ from halldetect.logs import get_logger
 _log = get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+REQUEST_ID_HEADER = "X-Request-ID"
 _TYPE_PREFIX = "urn:halldetect:problem:"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 # Where pydantic's own words speak of Python.
@@ -46,6 +48,10 @@ class Kind(StrEnum):
     KEY_REUSED = "idempotency-key-reused"
     NOTHING_FAILED = "nothing-failed"
     TOO_MUCH_WAITING = "too-much-waiting"
+    TOO_MANY_REQUESTS = "too-many-requests"
+    TOO_SLOW = "too-slow"
+    MISDIRECTED = "misdirected"
+    CROSS_SITE = "cross-site"
     UNAVAILABLE = "unavailable"
     NOT_READY = "not-ready"
     INTERNAL = "internal-error"
@@ -66,10 +72,35 @@ _TITLES = {
     Kind.KEY_REUSED: "The Idempotency-Key belongs to another request",
     Kind.NOTHING_FAILED: "There is nothing to retry",
     Kind.TOO_MUCH_WAITING: "Too many audits wait already",
+    Kind.TOO_MANY_REQUESTS: "Too many requests came in a short time",
+    Kind.TOO_SLOW: "The body arrived too slowly",
+    Kind.MISDIRECTED: "The request is for another host",
+    Kind.CROSS_SITE: "A page of another site sent the request",
     Kind.UNAVAILABLE: "The service cannot answer now",
     Kind.NOT_READY: "The service cannot do its work yet",
     Kind.INTERNAL: "The service made a mistake",
 }
+
+
+class ProblemResponse(Response):
+    """A problem document that is answered; it notes its kind in the request for logs and counts.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is answered.
+    content : bytes
+        Its document.
+    """
+
+    def __init__(self, problem: Problem, content: bytes) -> None:
+        super().__init__(content, problem.status, problem.headers, media_type=MEDIA_TYPE)
+        self._kind = problem.kind
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        scope.setdefault("state", {})["problem"] = self._kind
+        await super().__call__(scope, receive, send)
 
 
 class Problem(Exception):
@@ -110,12 +141,7 @@ class Problem(Exception):
         document = problem_document(self.status, self.kind, self.detail, self.members)
         # A name from the request may hold half a surrogate pair, which no UTF-8 can.
         text = json.dumps(document, ensure_ascii=False, allow_nan=False)
-        return Response(
-            text.encode("utf-8", errors="replace"),
-            self.status,
-            self.headers,
-            media_type=MEDIA_TYPE,
-        )
+        return ProblemResponse(self, text.encode("utf-8", errors="replace"))
 
 
 def problem_document(
@@ -161,7 +187,7 @@ class ProblemDocument(BaseModel):
         default=None, description="How many faulty lines there are, listed or not."
     )
     missing: list[str] | None = Field(
-        default=None, description="What is not ready: `database`, `schema`, `broker`."
+        default=None, description="What is not ready: `database`, `schema`, `policy`, `broker`."
     )
 
 
@@ -278,8 +304,14 @@ async def _reused(_: Request, error: Exception) -> Response:
     return Problem(422, Kind.KEY_REUSED, str(error)).response()
 
 
-async def _internal(_: Request, _error: Exception) -> Response:
-    # What went wrong is in the server's log; it is nobody else's business.
+async def _internal(request: Request, _error: Exception) -> Response:
+    # What went wrong is in the server's log; it is nobody else's business. This answer is given
+    # outside all middleware, so it names the request itself.
     return Problem(
-        500, Kind.INTERNAL, "an unforeseen error; the log of the API says which"
+        500,
+        Kind.INTERNAL,
+        "an unforeseen error; the log of the API says which",
+        # The server closes it, since the error goes on to its log: a client that is not told would
+        # lose its next request.
+        headers={REQUEST_ID_HEADER: request.state.request_id, "Connection": "close"},
     ).response()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from api.dependencies import Service
@@ -10,20 +11,18 @@ from db.engine import translated
 from db.trails import StoredAudit
 
 _SENT_AT_ONCE = 1 << 18
-# Some readers take these for line ends; inside JSON they stand only in strings.
-_LINE_ENDS = {
-    "\u0085".encode(): b"\\u0085",
-    "\u2028".encode(): b"\\u2028",
-    "\u2029".encode(): b"\\u2029",
-}
+# U+007F to U+009F, U+2028 and U+2029 in UTF-8: terminals take orders from some of them, and readers
+# take some for line ends. Inside JSON they stand only in strings.
+_ODD = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
 
 
 def trail_json(audit: StoredAudit) -> bytes:
-    """Return a trail as JSON that is one line for every reader."""
-    text = audit.model_dump_json().encode()
-    for character, escape in _LINE_ENDS.items():
-        text = text.replace(character, escape)
-    return text
+    """Return a trail as JSON that is one line for every reader, and moves no terminal."""
+    return _ODD.sub(_escape, audit.model_dump_json().encode())
+
+
+def _escape(found: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(found[0].decode())
 
 
 def result_lines(service: Service, batch_id: int, *, with_matrix: bool) -> Iterator[bytes]:

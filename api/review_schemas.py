@@ -17,7 +17,7 @@ from db.reviews import (
     reviewer_fault,
 )
 from db.trails import StoredClaim
-from halldetect.record import text_fault
+from halldetect.record import WITHOUT_NUL, text_fault
 from halldetect.scoring.verdict import Label, Verdict
 
 _LONGEST_NAME = 200
@@ -38,11 +38,20 @@ def _plain_name(name: str) -> str:
 
 ReviewerName = Annotated[
     str,
-    Field(min_length=1, max_length=_LONGEST_NAME, description="Who reviews."),
+    Field(
+        min_length=1,
+        max_length=_LONGEST_NAME,
+        description="Who reviews: no control or invisible characters, no blanks around it.",
+        json_schema_extra=WITHOUT_NUL,
+    ),
     AfterValidator(_plain_name),
 ]
 # The limit stands with the text: of anything else, it would be told in items.
-Note = Annotated[str, Field(max_length=_LONGEST_NOTE), AfterValidator(_storable)]
+Note = Annotated[
+    str,
+    Field(max_length=_LONGEST_NOTE, json_schema_extra=WITHOUT_NUL),
+    AfterValidator(_storable),
+]
 
 
 class ReviewBody(BaseModel):

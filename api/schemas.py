@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from api.moments import Moment
 from db.audits import AuditFilter, AuditSummary
 from db.batches import BatchState
 from db.policies import StoredPolicy
-from halldetect.record import UnknownFields
+from halldetect.record import WITHOUT_NUL, UnknownFields
 from halldetect.scoring.verdict import Label
 from halldetect.settings import Profile
 from halldetect.trail import Outcome, Status
@@ -44,7 +45,10 @@ class PageQuery(_Query):
 
     limit: int = Field(default=100, ge=1, le=1000, description="Most items of the page.")
     cursor: str | None = Field(
-        default=None, max_length=256, description="`next_cursor` of the page before."
+        default=None,
+        max_length=256,
+        description="`next_cursor` of the page before, under the same filters.",
+        json_schema_extra={"pattern": "^[A-Za-z0-9_-]+$"},
     )
 
 
@@ -55,12 +59,18 @@ class AuditQuery(PageQuery):
     status: Status | None = None
     label: Label | None = None
     outcome: Outcome | None = None
-    policy: str | None = Field(default=None, description="Name of a policy, in any version.")
-    custom_id: str | None = Field(default=None, description="Exactly this one.")
-    submitted_from: AwareDatetime | None = Field(
+    policy: str | None = Field(
+        default=None,
+        description="Name of a policy, in any version.",
+        json_schema_extra=WITHOUT_NUL,
+    )
+    custom_id: str | None = Field(
+        default=None, description="Exactly this one.", json_schema_extra=WITHOUT_NUL
+    )
+    submitted_from: Moment | None = Field(
         default=None, description="Submitted then or later.", examples=["2026-03-01T00:00:00Z"]
     )
-    submitted_before: AwareDatetime | None = Field(
+    submitted_before: Moment | None = Field(
         default=None, description="Submitted earlier.", examples=["2026-04-01T00:00:00Z"]
     )
 
@@ -79,7 +89,9 @@ class UploadOptions(_Query):
     """What holds for the lines of an upload."""
 
     policy: str | None = Field(
-        default=None, description="Policy of lines that name none; else the service's own."
+        default=None,
+        description="Policy of lines that name none; else the service's own.",
+        json_schema_extra=WITHOUT_NUL,
     )
     priority: int = Field(
         default=0, ge=-100, le=100, description="Priority of lines that give none."
@@ -154,8 +166,7 @@ class BatchView(BaseModel):
     @classmethod
     def of(cls, state: BatchState) -> Self:
         """Describe a batch."""
-        names = cls.model_fields.keys() - {"id"}
-        return cls(id=str(state.id), **{name: getattr(state, name) for name in names})
+        return cls(**state.document())
 
 
 class BatchPage(BaseModel):
@@ -200,3 +211,7 @@ class Readiness(BaseModel):
     """All that the service needs is there."""
 
     status: Literal["ready"] = "ready"
+    warnings: list[str] = Field(
+        default_factory=list,
+        description="What keeps submitted work waiting, such as a queue that no worker takes.",
+    )

@@ -6,16 +6,17 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from api.cursors import LARGEST_ID
+from api.moments import Moment
 from db.comparison import PolicyName
 from db.judgement_models import RescoringState
 from db.rescorings import RescoringStatus
 from db.selections import MOST_IDS, Selection
 from halldetect.errors import PolicyError
-from halldetect.record import text_fault
-from halldetect.scoring.policy import Policy, parse_policy
+from halldetect.record import WITHOUT_NUL, text_fault
+from halldetect.scoring.policy import LARGEST_GRANULARITY, Policy, parse_policy
 from halldetect.scoring.verdict import Label
 from halldetect.trail import Outcome
 
@@ -39,7 +40,25 @@ def _storable(text: str) -> str:
 IdText = Annotated[
     str, Field(json_schema_extra={"pattern": f"^{_ID.pattern}$"}), AfterValidator(_id_text)
 ]
-Text = Annotated[str, AfterValidator(_storable)]
+Text = Annotated[str, Field(json_schema_extra=WITHOUT_NUL), AfterValidator(_storable)]
+
+
+def _rules_schema() -> dict[str, Any]:
+    """Describe the rules of a policy: all of it but the name, which stands beside them."""
+    schema = Policy.model_json_schema()
+    definitions = schema["$defs"]
+    rules = {
+        name: definitions[rule["$ref"].rsplit("/", 1)[1]] if "$ref" in rule else rule
+        for name, rule in schema["properties"].items()
+        if name != "name"
+    }
+    powers = [2**exponent for exponent in range(LARGEST_GRANULARITY.bit_length())]
+    rules["granularities"]["anyOf"][0]["items"] = {"enum": powers}
+    return {
+        "properties": rules,
+        "required": [name for name in schema["required"] if name != "name"],
+        "additionalProperties": False,
+    }
 
 
 class PolicyBody(BaseModel):
@@ -47,12 +66,16 @@ class PolicyBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    name: str = Field(description="Letters, digits, dots, underscores and hyphens.")
+    name: str = Field(
+        description="Letters, digits, dots, underscores and hyphens.",
+        json_schema_extra=Policy.model_json_schema()["properties"]["name"],
+    )
     rules: dict[str, Any] = Field(
         description="`claim_value` (`contrastive`, `entailment`, `contradiction`) and "
         "`aggregation` (`fedscore`, `min`, `mean`, `weighted`, `row-max`); optionally "
         "`granularities`, `margin`, `entailment_threshold`, `contradiction_threshold` and "
-        "`response_threshold`."
+        "`response_threshold`. `row-max` takes `entailment` and no granularities.",
+        json_schema_extra=_rules_schema(),
     )
 
     def policy(self) -> Policy:
@@ -85,8 +108,8 @@ class SelectionBody(BaseModel):
         default=None, description="Name of the policy that the audit was submitted with."
     )
     custom_id: Text | None = Field(default=None, description="Exactly this one.")
-    submitted_from: AwareDatetime | None = Field(default=None, description="Then or later.")
-    submitted_before: AwareDatetime | None = Field(default=None, description="Earlier.")
+    submitted_from: Moment | None = Field(default=None, description="Then or later.")
+    submitted_before: Moment | None = Field(default=None, description="Earlier.")
 
     def selection(self) -> Selection:
         """Return the selection as the database takes it."""

@@ -1,1 +1,1 @@
-"""The command line: `halldetect audit`, `halldetect models` and `halldetect demo`."""
+"""The command line `halldetect`: audits in one process, the embedded stack, and the client."""

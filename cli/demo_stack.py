@@ -24,7 +24,7 @@ from halldetect.errors import ModelError
 from halldetect.settings import ExtractorBackend, Settings
 from queues.names import Queue
 
-_COMMAND = (sys.executable, "-P", "-c", "from cli.main import main; main()", "up")
+_COMMAND = (sys.executable, "-P", "-m", "cli", "up")
 # The demo's audits do not go into servers or services that serve something else.
 _NOT_INHERITED = (
     "DATABASE_URL",

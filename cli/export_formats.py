@@ -96,8 +96,8 @@ class JsonLinesTable:
 class CsvTable:
     """CSV after RFC 4180, in UTF-8, with a line of names; nothing between commas for null.
 
-    Texts are written as they are. A spreadsheet takes one that begins with ``=`` for a formula:
-    import the columns as text.
+    A text that a spreadsheet would take for a formula has an apostrophe before it: a response or a
+    custom_id may begin like one so on purpose.
     """
 
     def __init__(self, columns: Sequence[ExportColumn], write: Write) -> None:
@@ -204,6 +204,10 @@ def _arrow_type(pyarrow: Any, column: ExportColumn) -> pyarrow.DataType:
     return pyarrow.list_(kind) if column.is_list else kind
 
 
+# Some spreadsheets pass over white space before the sign, and take wide signs too.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
 def _json_value(value: Any) -> Any:
     """Return a value as JSON has it: times as text, in UTC."""
     if isinstance(value, datetime):
@@ -212,6 +216,8 @@ def _json_value(value: Any) -> Any:
 
 
 def _csv_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict | list):

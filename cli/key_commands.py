@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -10,11 +12,28 @@ from db.scopes import Scope
 
 _LARGEST_ID = 2**63 - 1
 _JsonOption = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+_LONGEST_OVERLAP = timedelta(days=365)
+
+
+def _span(text: str) -> timedelta:
+    """Read a span of time, as in "24h"."""
+    if text == "0":
+        return timedelta(0)
+    parts = re.fullmatch(r"([0-9]{1,6})([mhd])", text)
+    span = None if parts is None else int(parts[1]) * _UNITS[parts[2]]
+    if span is None or span > _LONGEST_OVERLAP:
+        raise typer.BadParameter(
+            f"{text!r} is no span of time up to {_LONGEST_OVERLAP.days} days: "
+            "write it as in 24h, 30m, 7d, or 0"
+        )
+    return span
+
 
 keys = typer.Typer(
     no_args_is_help=True,
-    help="Make, list and revoke API keys, in the database: DATABASE_URL, or the running stack's. "
-    "For instance: halldetect keys create night-run --scope submit --scope read",
+    help="Make, list, rotate and revoke API keys, in the database: DATABASE_URL, or the running "
+    "stack's. For instance: halldetect keys create night-run --scope submit --scope read",
 )
 
 
@@ -45,11 +64,35 @@ def list_all(as_json: _JsonOption = False) -> int:
     return keys_command.show(load_settings(), as_json=as_json)
 
 
+_KeyArgument = Annotated[
+    int, typer.Argument(metavar="ID", min=1, max=_LARGEST_ID, help="Number of the key.")
+]
+
+
+@keys.command()
+def rotate(
+    key: _KeyArgument,
+    overlap: Annotated[
+        timedelta,
+        typer.Option(
+            metavar="SPAN",
+            parser=_span,
+            help="How long the secret that it had is accepted beside the new one: 24h, 30m, 7d; "
+            "0 for no longer, when somebody else knows it.",
+        ),
+    ] = "24h",  # type: ignore[assignment]
+    as_json: _JsonOption = False,
+) -> int:
+    """Give a key a new secret and print it, this once. It keeps its scopes and what is its own."""
+    from cli import keys_command
+    from halldetect.settings import load_settings
+
+    return keys_command.rotate(key, overlap, load_settings(), as_json=as_json)
+
+
 @keys.command()
 def revoke(
-    key: Annotated[
-        int, typer.Argument(metavar="ID", min=1, max=_LARGEST_ID, help="Number of the key.")
-    ],
+    key: _KeyArgument,
     as_json: _JsonOption = False,
 ) -> int:
     """Let a key be accepted no longer. What was submitted with it stays, for admin keys to see."""

@@ -1,11 +1,11 @@
-"""`halldetect keys`: make, list and revoke API keys, on the database itself."""
+"""`halldetect keys`: make, list, rotate and revoke API keys, on the database itself."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from rich.table import Table
@@ -14,7 +14,7 @@ from rich.text import Text
 from cli.consoles import results_console, tell
 from cli.database import open_database
 from cli.printable import printable
-from db.api_keys import StoredKey, create_key, list_keys, revoke_key
+from db.api_keys import StoredKey, create_key, list_keys, revoke_key, rotate_key
 from db.engine import session_factory
 from db.scopes import Scope
 from halldetect.errors import InputError
@@ -35,17 +35,43 @@ def create(name: str, scopes: Sequence[Scope], settings: Settings, *, as_json: b
     """
     with open_database(settings) as engine, session_factory(engine).begin() as session:
         key, secret = create_key(session, name, scopes)
-    # Only what is committed is shown.
+    told = f"key {key.id} ({key.name}) may be used to {', '.join(key.scopes)}"
+    return _hand_over(key, secret, told, as_json=as_json)
+
+
+def rotate(key_id: int, overlap: timedelta, settings: Settings, *, as_json: bool) -> int:
+    """Give a key a new secret and print it, alone on standard output; it is never shown again.
+
+    Raises
+    ------
+    InputError
+        There is no such key, or it was revoked.
+    UnavailableError
+        The database cannot be reached.
+    """
+    with open_database(settings) as engine, session_factory(engine).begin() as session:
+        rotated = rotate_key(session, key_id, overlap)
+    if rotated is None:
+        raise _no_key(key_id)
+    key, secret = rotated
+    until = f"until {_moment(key.older_secrets_until)}" if overlap else "no longer"
+    told = f"key {key.id} ({key.name}) has a new secret; what it had before is accepted {until}"
+    return _hand_over(key, secret, told, as_json=as_json)
+
+
+def _hand_over(key: StoredKey, secret: str, told: str, *, as_json: bool) -> int:
+    """Print a secret, after it was committed."""
     if as_json:
         _print_json({**_as_object(key), "secret": secret})
         return _EXIT_DONE
     sys.stdout.write(f"{secret}\n")
     sys.stdout.flush()
-    tell(
-        f"key {key.id} ({key.name}) may be used to {', '.join(key.scopes)}; its secret is not "
-        "shown again"
-    )
+    tell(f"{told}; its secret is not shown again")
     return _EXIT_DONE
+
+
+def _no_key(key_id: int) -> InputError:
+    return InputError(f"there is no key {key_id}; `halldetect keys list` shows those there are")
 
 
 def show(settings: Settings, *, as_json: bool) -> int:
@@ -80,7 +106,7 @@ def revoke(key_id: int, settings: Settings, *, as_json: bool) -> int:
     with open_database(settings) as engine, session_factory(engine).begin() as session:
         key = revoke_key(session, key_id)
     if key is None:
-        raise InputError(f"there is no key {key_id}; `halldetect keys list` shows those there are")
+        raise _no_key(key_id)
     if as_json:
         _print_json(_as_object(key))
     else:
@@ -93,7 +119,7 @@ def revoke(key_id: int, settings: Settings, *, as_json: bool) -> int:
 def _table(keys: Sequence[StoredKey]) -> Table:
     table = Table()
     table.add_column("key", justify="right")
-    for title in ("name", "scopes", "created", "last used", "revoked"):
+    for title in ("name", "scopes", "created", "last used", "old secrets until", "revoked"):
         table.add_column(title, overflow="fold")
     for key in keys:
         table.add_row(
@@ -102,6 +128,7 @@ def _table(keys: Sequence[StoredKey]) -> Table:
             ", ".join(key.scopes),
             _moment(key.created_at),
             _moment(key.last_used_at),
+            _moment(key.older_secrets_until),
             _moment(key.revoked_at),
             style="dim" if key.revoked_at else None,
         )
@@ -122,6 +149,7 @@ def _as_object(key: StoredKey) -> dict[str, Any]:
             for field, moment in (
                 ("created_at", key.created_at),
                 ("last_used_at", key.last_used_at),
+                ("older_secrets_until", key.older_secrets_until),
                 ("revoked_at", key.revoked_at),
             )
         },

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
+from cli.options import LARGEST_ID
 from halldetect.errors import InputError
-
-_LARGEST_ID = 2**63 - 1
 
 _BatchOption = Annotated[
     int | None,
-    typer.Option("--batch", metavar="B", min=1, max=_LARGEST_ID, help="Those of this batch."),
+    typer.Option("--batch", metavar="B", min=1, max=LARGEST_ID, help="Those of this batch."),
 ]
 
 
@@ -36,7 +35,7 @@ def failed(
 def retry(
     audits: Annotated[
         list[int] | None,
-        typer.Argument(metavar="AUDIT...", min=1, max=_LARGEST_ID, help="Numbers of audits."),
+        typer.Argument(metavar="AUDIT...", min=1, max=LARGEST_ID, help="Numbers of audits."),
     ] = None,
     batch: _BatchOption = None,
 ) -> int:

@@ -1,9 +1,10 @@
-"""Showing progress: a bar on a terminal, a line every few seconds elsewhere."""
+"""Showing progress: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -16,12 +17,13 @@ from cli.printable import printable
 
 _SECONDS_BEFORE_BAR = 1.0  # what is done sooner needs no bar
 _SECONDS_BETWEEN_LINES = 5.0
+_SHARE_OF_TIME_BETWEEN_LINES = 0.05
 
 
 class ProgressDisplay(Protocol):
     """Shows how far a command is, while it runs as a context."""
 
-    def show(self, text: str, fraction: float | None) -> None:
+    def show(self, text: str | Text, fraction: float | None) -> None:
         """Replace what is shown; a fraction of None is not known."""
 
     def say(self, message: str) -> None:
@@ -62,10 +64,12 @@ class ProgressBar:
         self._timer = threading.Timer(_SECONDS_BEFORE_BAR, self._start)
         self._timer.daemon = True
 
-    def show(self, text: str, fraction: float | None) -> None:
+    def show(self, text: str | Text, fraction: float | None) -> None:
         """Replace what is shown."""
         total = None if fraction is None else 1.0
-        self._progress.update(self._task, description=text, total=total, completed=fraction or 0.0)
+        self._progress.update(
+            self._task, description=str(text), total=total, completed=fraction or 0.0
+        )
 
     def say(self, message: str) -> None:
         """Write a message above the bar."""
@@ -93,17 +97,26 @@ class ProgressBar:
 
 
 class ProgressLines:
-    """One line every few seconds, for logs."""
+    """A line now and then, for logs: ever more seldom, so that a night's work fits a page.
 
-    def __init__(self) -> None:
-        self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+    Parameters
+    ----------
+    clock : callable
+        Returns seconds.
+    """
 
-    def show(self, text: str, fraction: float | None) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._begun = clock()
+        self._next = self._begun + _SECONDS_BETWEEN_LINES
+
+    def show(self, text: str | Text, fraction: float | None) -> None:
         """Write a line if the last one is old enough."""
-        if time.monotonic() >= self._next:
-            percent = "" if fraction is None else f"{fraction:.0%}: "
-            tell(f"{percent}{text}")
-            self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+        now = self._clock()
+        if now >= self._next:
+            tell(f"{_percent(fraction)}{text}")
+            pause = _SHARE_OF_TIME_BETWEEN_LINES * (now - self._begun)
+            self._next = now + max(_SECONDS_BETWEEN_LINES, pause)
 
     def say(self, message: str) -> None:
         """Write a message at once."""
@@ -119,3 +132,8 @@ class ProgressLines:
         trace: TracebackType | None,
     ) -> None:
         return None
+
+
+def _percent(fraction: float | None) -> str:
+    """Return a share in words, 100 % only when it is whole."""
+    return "" if fraction is None else f"{int(100 * fraction)}%: "

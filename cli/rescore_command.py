@@ -15,6 +15,7 @@ from cli.client.following import patiently
 from cli.comparison_tables import print_comparison
 from cli.consoles import results_console
 from cli.option_texts import check_options
+from cli.options import LARGEST_ID
 from cli.printable import printable, shortened
 from cli.progress_display import progress_display
 from cli.scoring_service import Scoring, ScoringService
@@ -26,7 +27,6 @@ from halldetect.settings import Settings
 _EXIT_DONE = 0
 _SECONDS_BETWEEN_LOOKS = 0.25
 _LARGEST_POLICY_FILE = 1_000_000
-_LARGEST_ID = 2**63 - 1
 _OPTION_CHARACTERS = 40
 
 
@@ -179,15 +179,15 @@ def _ids(text: str) -> list[str]:
     if wrong or not ids:
         shown = shortened(printable((wrong or [text])[0]), _OPTION_CHARACTERS)
         raise InputError(
-            f"--ids: {shown!r} is no audit; write numbers from 1 to {_LARGEST_ID}, as 17,18"
+            f"--ids: {shown!r} is no audit; write numbers from 1 to {LARGEST_ID}, as 17,18"
         )
     return [part.lstrip("0") for part in ids]
 
 
 def _is_id(text: str) -> bool:
     digits = text.lstrip("0")
-    is_number = text.isascii() and text.isdigit() and 0 < len(digits) <= len(str(_LARGEST_ID))
-    return is_number and int(digits) <= _LARGEST_ID
+    is_number = text.isascii() and text.isdigit() and 0 < len(digits) <= len(str(LARGEST_ID))
+    return is_number and int(digits) <= LARGEST_ID
 
 
 def _moment(text: str, option: str) -> str:

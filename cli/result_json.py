@@ -1,4 +1,4 @@
-"""Trails as JSON text that stays one line in every reader."""
+"""Trails as JSON text that stays one line in every reader, and moves no terminal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 from halldetect.trail import AuditResult
 
-# Some readers take these for line ends; inside JSON they stand only in strings.
-_LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+# Terminals take orders from some of these, and readers take some for line ends; inside JSON they
+# stand only in strings.
+_ESCAPES = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
 
 
 def trail_json(result: AuditResult, *, indent: int | None = None) -> str:
     """Return the whole trail of an audit."""
-    return result.model_dump_json(indent=indent).translate(_LINE_ENDS)
+    return result.model_dump_json(indent=indent).translate(_ESCAPES)
 
 
 def trail_line(leading: Mapping[str, Any], result: AuditResult) -> bytes:
@@ -29,4 +30,4 @@ def object_line(fields: Mapping[str, Any]) -> bytes:
 
 def _object(fields: Mapping[str, Any]) -> str:
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return text.translate(_LINE_ENDS)
+    return text.translate(_ESCAPES)

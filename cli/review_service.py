@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from functools import partial
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from cli.client.errors import ServiceError
+from cli.client.answers import Answer, read_answer
 from cli.client.service import Service
 from halldetect.scoring.verdict import Verdict
 from halldetect.trail import Evidence, TextSpan
 
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+_read = partial(read_answer, about="reviews")
 
 
-class ReviewedClaim(_Answer):
+class ReviewedClaim(Answer):
     """A claim to review.
 
     Parameters
@@ -42,7 +38,7 @@ class ReviewedClaim(_Answer):
     contradiction: Evidence
 
 
-class FlaggedClaim(_Answer):
+class FlaggedClaim(Answer):
     """A claim to review and the response it stands in."""
 
     audit_id: str
@@ -53,7 +49,7 @@ class FlaggedClaim(_Answer):
     claim: ReviewedClaim
 
 
-class FlaggedPage(_Answer):
+class FlaggedPage(Answer):
     """The next claims to review, and how far the reviewer is with the batch."""
 
     items: list[FlaggedClaim]
@@ -62,7 +58,7 @@ class FlaggedPage(_Answer):
     reviewed: int
 
 
-class Agreement(_Answer):
+class Agreement(Answer):
     """What reviewers said where one verdict stood."""
 
     verdict: Verdict
@@ -70,14 +66,11 @@ class Agreement(_Answer):
     precision: float | None
 
 
-class ReviewSummary(_Answer):
+class ReviewSummary(Answer):
     """How the reviews of a batch compare with the verdicts."""
 
     by_verdict: list[Agreement]
     flag_precision: float | None
-
-
-_Kind = TypeVar("_Kind", bound=_Answer)
 
 
 class ReviewService(Service):
@@ -110,14 +103,3 @@ class ReviewService(Service):
         """Compare the reviews of a batch, by whomever, with its verdicts."""
         path = f"/v1/batches/{batch_id}/review-summary"
         return _read(ReviewSummary, self._document(self._request("GET", path)))
-
-
-def _read(kind: type[_Kind], document: dict[str, Any]) -> _Kind:
-    try:
-        return kind.model_validate(document)
-    except ValidationError as error:
-        fields = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors())
-        raise ServiceError(
-            f"the answer is none about reviews (wrong or missing: {fields}): is this a HallDetect "
-            "service of the same version?"
-        ) from None

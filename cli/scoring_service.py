@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from cli.client.errors import ServiceError
+from cli.client.answers import Answer, read_answer
 from cli.client.service import Service
 from db.comparison import Comparison, PolicyName
 from db.judgement_models import RescoringState
@@ -15,12 +14,10 @@ from db.judgement_models import RescoringState
 _JSON = {"Content-Type": "application/json"}
 _COMPARISON_SECONDS = 600.0
 
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+_read = partial(read_answer, about="scorings")
 
 
-class Skip(_Answer):
+class Skip(Answer):
     """Audits that cannot be scored under the policy."""
 
     reason: str
@@ -28,7 +25,7 @@ class Skip(_Answer):
     example: str
 
 
-class Scoring(_Answer):
+class Scoring(Answer):
     """A rescoring, as it stands."""
 
     id: str
@@ -52,7 +49,7 @@ class Scoring(_Answer):
         return self.status in (RescoringState.COMPLETED, RescoringState.FAILED)
 
 
-class PolicyVersion(_Answer):
+class PolicyVersion(Answer):
     """A policy in its newest version."""
 
     name: str
@@ -61,11 +58,8 @@ class PolicyVersion(_Answer):
     rules: dict[str, Any]
 
 
-class _PolicyList(_Answer):
+class _PolicyList(Answer):
     items: list[PolicyVersion]
-
-
-_Kind = TypeVar("_Kind", bound=BaseModel)
 
 
 class ScoringService(Service):
@@ -98,14 +92,3 @@ class ScoringService(Service):
         path = f"/v1/scorings/{scoring_id}/comparison"
         answer = self._request("GET", path, params=query, timeout=_COMPARISON_SECONDS)
         return _read(Comparison, self._document(answer))
-
-
-def _read(kind: type[_Kind], document: dict[str, Any]) -> _Kind:
-    try:
-        return kind.model_validate(document)
-    except ValidationError as error:
-        fields = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors())
-        raise ServiceError(
-            f"the answer is none about scorings (wrong or missing: {fields}): is this a HallDetect "
-            "service of the same version?"
-        ) from None

@@ -8,14 +8,9 @@ from typing import Annotated
 import typer
 
 from cli.export_formats import ExportFormat
+from cli.options import LARGEST_ID, BatchArgument
 from db.exported import Exported
 from halldetect.scoring.verdict import Label
-
-_LARGEST_ID = 2**63 - 1
-
-_BatchArgument = Annotated[
-    int, typer.Argument(metavar="BATCH", min=1, max=_LARGEST_ID, help="Number of the batch.")
-]
 
 
 def add_trail_commands(app: typer.Typer) -> None:
@@ -25,7 +20,7 @@ def add_trail_commands(app: typer.Typer) -> None:
 
 
 def review(
-    batch: _BatchArgument,
+    batch: BatchArgument,
     reviewer: Annotated[
         str | None,
         typer.Option("--reviewer", metavar="NAME", help="Who reviews; by default the login name."),
@@ -44,7 +39,7 @@ def review(
 
 def verify(
     audit: Annotated[
-        int, typer.Argument(metavar="AUDIT", min=1, max=_LARGEST_ID, help="Number of the audit.")
+        int, typer.Argument(metavar="AUDIT", min=1, max=LARGEST_ID, help="Number of the audit.")
     ],
     tolerance: Annotated[
         float,
@@ -72,7 +67,7 @@ def rescore(
     ] = None,
     batch: Annotated[
         int | None,
-        typer.Option("--batch", metavar="B", min=1, max=_LARGEST_ID, help="Only of this batch."),
+        typer.Option("--batch", metavar="B", min=1, max=LARGEST_ID, help="Only of this batch."),
     ] = None,
     since: Annotated[
         str | None,
@@ -128,7 +123,7 @@ def policies(
 
 def export(
     batch: Annotated[
-        int, typer.Option("--batch", metavar="B", min=1, max=_LARGEST_ID, help="Which batch.")
+        int, typer.Option("--batch", metavar="B", min=1, max=LARGEST_ID, help="Which batch.")
     ],
     file_format: Annotated[ExportFormat, typer.Option("--format", help="Of the file.")],
     out: Annotated[

@@ -32,6 +32,7 @@ from halldetect.claims.model import ExtractionMode
 from halldetect.errors import InputError, ModelError
 from halldetect.model_loading import audit_options
 from halldetect.nli.model import NliModel
+from halldetect.results import extraction_warnings
 from halldetect.settings import Settings
 from halldetect.trail import Status
 
@@ -205,7 +206,7 @@ def _warnings(audit: StoredAudit, models: _Models) -> list[str]:
     if models.extractor is not None:
         now = models.extractor.provenance.to_json()
         told += [f"extractor: {one}" for one in differences(audit.models["extractor"], now)]
-    return told
+    return told + extraction_warnings(audit.generations)
 
 
 def _as_object(report: _Report) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""API keys: made, listed, revoked, and recognised by their secrets."""
+"""API keys: made, listed, rotated, revoked, and recognised by their secrets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
-from db.key_models import LONGEST_NAME, ApiKey
+from db.key_models import LONGEST_NAME, ApiKey, ApiKeySecret
 from db.scopes import Scope
 from halldetect.errors import InputError
 from halldetect.record import text_fault
@@ -24,9 +24,23 @@ _USE_IS_NOTED_EVERY = timedelta(minutes=1)
 _NO_DIGEST = bytes(32)
 
 
+class SecretReplaced(Exception):
+    """A secret was a key's until the key was rotated, and is accepted no longer.
+
+    Parameters
+    ----------
+    expired_at : datetime
+        Since when.
+    """
+
+    def __init__(self, expired_at: datetime) -> None:
+        super().__init__(f"replaced, and not accepted since {expired_at}")
+        self.expired_at = expired_at
+
+
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key without its secret, which nobody can be told any more.
+    """A key without its secrets, which nobody can be told any more.
 
     Parameters
     ----------
@@ -42,6 +56,8 @@ class StoredKey:
         When it was last used, to within a minute.
     revoked_at : datetime or None
         Since when it is no longer accepted.
+    older_secrets_until : datetime or None
+        Until when secrets that were replaced are, or were, accepted beside the newest.
     """
 
     id: int
@@ -50,6 +66,7 @@ class StoredKey:
     created_at: datetime
     last_used_at: datetime | None
     revoked_at: datetime | None
+    older_secrets_until: datetime | None
 
     def may(self, scope: Scope) -> bool:
         """Tell whether it may be used for `scope`; `admin` includes the others."""
@@ -67,32 +84,56 @@ def create_key(session: Session, name: str, scopes: Collection[Scope]) -> tuple[
     _check_name(name)
     if not scopes:
         raise InputError(f"a key needs a scope: {', '.join(Scope)}")
-    secret = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
-    row = ApiKey(
-        name=name,
-        sha256=_digest(secret),
-        scopes=[scope.value for scope in Scope if scope in scopes],
-    )
+    row = ApiKey(name=name, scopes=[scope.value for scope in Scope if scope in scopes])
     session.add(row)
     session.flush()
-    session.refresh(row)
-    return _stored(row), secret
+    return _only(session, row.id), _add_secret(session, row.id)
 
 
 def list_keys(session: Session) -> list[StoredKey]:
     """Return all keys, revoked ones too, oldest first."""
-    return [_stored(row) for row in session.scalars(select(ApiKey).order_by(ApiKey.id))]
+    return [_stored(*row) for row in session.execute(_KEYS.order_by(ApiKey.id))]
 
 
 def revoke_key(session: Session, key_id: int) -> StoredKey | None:
     """Accept a key no longer; None when there is none of that id. Twice is as good as once."""
-    row = session.get(ApiKey, key_id, with_for_update={"key_share": True}, populate_existing=True)
+    row = _locked(session, key_id)
     if row is None:
         return None
     if row.revoked_at is None:
         row.revoked_at = session.scalars(select(func.clock_timestamp())).one()
         session.flush()
-    return _stored(row)
+    return _only(session, key_id)
+
+
+def rotate_key(session: Session, key_id: int, overlap: timedelta) -> tuple[StoredKey, str] | None:
+    """Give a key a new secret and return both; None when there is no key of that id.
+
+    The secrets it had are accepted for `overlap` from now on, or as long as an earlier rotation
+    said, if that ends sooner.
+
+    Raises
+    ------
+    InputError
+        The key was revoked: a new secret would let it in again.
+    """
+    row = _locked(session, key_id)
+    if row is None:
+        return None
+    if row.revoked_at is not None:
+        raise InputError(f"key {key_id} was revoked: make another with `halldetect keys create`")
+    ends_at = session.scalars(select(func.clock_timestamp() + overlap)).one()
+    session.execute(
+        update(ApiKeySecret)
+        .where(
+            ApiKeySecret.api_key_id == key_id,
+            or_(ApiKeySecret.expires_at.is_(None), ApiKeySecret.expires_at > ends_at),
+        )
+        .values(expires_at=ends_at)
+        .execution_options(synchronize_session=False)
+    )
+    secret = _add_secret(session, key_id)
+    return _only(session, key_id), secret
 
 
 def find_key(session: Session, secret: str) -> StoredKey | None:
@@ -100,11 +141,36 @@ def find_key(session: Session, secret: str) -> StoredKey | None:
 
     The row is looked up by the digest of the secret, of which nothing can be learnt by measuring
     time; what is found is compared in constant time all the same.
+
+    Raises
+    ------
+    SecretReplaced
+        It was the key's before a rotation, and is accepted no longer.
     """
-    digest = _digest(secret)
-    row = session.scalar(select(ApiKey).where(ApiKey.sha256 == digest))
+    digest = secret_digest(secret)
+    row = session.execute(
+        _KEYS.join(ApiKeySecret, ApiKeySecret.api_key_id == ApiKey.id)
+        .add_columns(
+            ApiKeySecret.sha256,
+            ApiKeySecret.expires_at,
+            (ApiKeySecret.expires_at <= func.clock_timestamp()).label("is_over"),
+        )
+        .where(ApiKeySecret.sha256 == digest)
+        .execution_options(populate_existing=True)
+    ).one_or_none()
     is_same = hmac.compare_digest(digest, _NO_DIGEST if row is None else row.sha256)
-    return _stored(row) if row is not None and is_same else None
+    if row is None or not is_same:
+        return None
+    key = _stored(row.ApiKey, row.older_secrets_until)
+    if row.is_over and key.revoked_at is None:
+        raise SecretReplaced(row.expires_at)
+    return key
+
+
+def secret_digest(secret: str) -> bytes:
+    """Return what is stored of a secret."""
+    # 256 random bits need neither salt nor a slow function: nobody can go through them.
+    return hashlib.sha256(secret.encode("utf-8", errors="surrogateescape")).digest()
 
 
 def note_use(session: Session, key_id: int) -> None:
@@ -133,17 +199,39 @@ def _check_name(name: str) -> None:
         raise InputError(f"the name of a key {fault}")
 
 
-def _digest(secret: str) -> bytes:
-    # 256 random bits need neither salt nor a slow function: nobody can go through them.
-    return hashlib.sha256(secret.encode("utf-8", errors="surrogateescape")).digest()
+_AnySecret = aliased(ApiKeySecret)
+_KEYS = select(
+    ApiKey,
+    select(func.max(_AnySecret.expires_at))
+    .where(_AnySecret.api_key_id == ApiKey.id)
+    .scalar_subquery()
+    .label("older_secrets_until"),
+)
 
 
-def _stored(row: ApiKey) -> StoredKey:
+def _only(session: Session, key_id: int) -> StoredKey:
+    statement = _KEYS.where(ApiKey.id == key_id).execution_options(populate_existing=True)
+    return _stored(*session.execute(statement).one())
+
+
+def _locked(session: Session, key_id: int) -> ApiKey | None:
+    return session.get(ApiKey, key_id, with_for_update={"key_share": True}, populate_existing=True)
+
+
+def _add_secret(session: Session, key_id: int) -> str:
+    secret = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+    session.add(ApiKeySecret(api_key_id=key_id, sha256=secret_digest(secret)))
+    session.flush()
+    return secret
+
+
+def _stored(key: ApiKey, older_secrets_until: datetime | None) -> StoredKey:
     return StoredKey(
-        id=row.id,
-        name=row.name,
-        scopes=tuple(Scope(scope) for scope in row.scopes),
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
+        id=key.id,
+        name=key.name,
+        scopes=tuple(Scope(scope) for scope in key.scopes),
+        created_at=key.created_at,
+        last_used_at=key.last_used_at,
+        revoked_at=key.revoked_at,
+        older_secrets_until=older_secrets_until,
     )

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
+from db.audit_filters import filtered
 from db.models import Audit, Document, PolicyVersion
 from db.ownership import UNRESTRICTED, Caller
 from db.trails import StoredAudit, load_trails
@@ -116,27 +117,14 @@ def list_audits(
     statement = (
         select(Audit, PolicyVersion.name)
         .join(PolicyVersion, PolicyVersion.id == Audit.policy_id)
-        .where(caller.sees(Audit.api_key_id))
+        .where(caller.sees(Audit.api_key_id), *filtered(filters))
         .order_by(newest_first)
         .limit(limit)
     )
     if before_id is not None:
         statement = statement.where(Audit.id < before_id)
-    wanted = {
-        Audit.batch_id: filters.batch_id,
-        Audit.status: filters.status,
-        Audit.label: filters.label,
-        Audit.outcome: filters.outcome,
-        PolicyVersion.name: filters.policy,
-        Audit.custom_id: filters.custom_id,
-    }
-    for column, value in wanted.items():
-        if value is not None:
-            statement = statement.where(column == value)
-    if filters.submitted_from is not None:
-        statement = statement.where(Audit.submitted_at >= filters.submitted_from)
-    if filters.submitted_before is not None:
-        statement = statement.where(Audit.submitted_at < filters.submitted_before)
+    if filters.status is not None:
+        statement = statement.where(Audit.status == filters.status)
     return [_summary(row) for row in session.execute(statement)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
@@ -72,6 +72,10 @@ class BatchState:
         if self.waiting:
             return "in_progress"
         return "cancelled" if self.cancelled else "completed"
+
+    def document(self) -> dict[str, Any]:
+        """Return what is told of it outside: ids are texts there, and no audit's text is in it."""
+        return {**asdict(self), "id": str(self.id), "waiting": self.waiting, "status": self.status}
 
 
 def batch_state(

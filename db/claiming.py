@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, cast, select, update
+from sqlalchemy import BigInteger, cast, func, select, update
 from sqlalchemy.orm import Session
 
 from db.leases import Lease, expiry
@@ -16,6 +18,7 @@ from db.schema_version import require_this_version
 from halldetect.claims.model import Claim as ResponseClaim
 from halldetect.scoring.policy import Policy, parse_policy
 from halldetect.spans import Span
+from halldetect.trail import GenerationTrail
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,15 @@ class ClaimedAudit:
         Scores it by default.
     claims : tuple of Claim
         What was extracted; empty before that.
+    generations : tuple of GenerationTrail
+        Calls of the extractor; empty before that.
+    age_seconds : float
+        Since its submission, when it was claimed.
+    waited_seconds : float or None
+        Since this stage could begin, when it was claimed; None unless it was claimed for the first
+        time.
+    claimed_at : float
+        When it was claimed, on this process's monotonic clock.
     """
 
     lease: Lease
@@ -49,6 +61,10 @@ class ClaimedAudit:
     source: str
     policy: Policy
     claims: tuple[ResponseClaim, ...] = ()
+    generations: tuple[GenerationTrail, ...] = ()
+    age_seconds: float = 0.0
+    waited_seconds: float | None = None
+    claimed_at: float = field(default_factory=time.monotonic)
 
 
 def claim_extraction(
@@ -163,9 +179,13 @@ def _take(
         )
         .execution_options(synchronize_session=False)
     )
-    claims = _claims_of(session, ids) if stage is Stage.VERIFICATION else {}
+    is_extracted = stage is Stage.VERIFICATION
+    claims = _claims_of(session, ids) if is_extracted else {}
+    generations = _generations_of(session, ids) if is_extracted else {}
     rows = session.execute(
-        select(Audit, Document.text, PolicyVersion.name, PolicyVersion.rules)
+        select(
+            Audit, Document.text, PolicyVersion.name, PolicyVersion.rules, func.clock_timestamp()
+        )
         .join(Document, Document.id == Audit.document_id)
         .join(PolicyVersion, PolicyVersion.id == Audit.policy_id)
         .where(Audit.id.in_(ids))
@@ -182,10 +202,31 @@ def _take(
             source=source,
             policy=parse_policy({"name": name, **rules}),
             claims=tuple(claims.get(audit.id, ())),
+            generations=generations.get(audit.id, ()),
+            age_seconds=(now - audit.submitted_at).total_seconds(),
+            waited_seconds=_waited_seconds(audit, stage, now),
         )
-        for audit, source, name, rules in rows
+        for audit, source, name, rules, now in rows
     }
     return [taken[audit_id] for audit_id in ids]
+
+
+def _generations_of(session: Session, ids: Sequence[int]) -> dict[int, tuple[GenerationTrail, ...]]:
+    rows = session.execute(
+        select(Extraction.audit_id, Extraction.generations).where(Extraction.audit_id.in_(ids))
+    )
+    return {
+        audit_id: tuple(GenerationTrail.model_validate(call) for call in calls)
+        for audit_id, calls in rows
+    }
+
+
+def _waited_seconds(audit: Audit, stage: Stage, now: datetime) -> float | None:
+    if stage is Stage.EXTRACTION:
+        since, started_at = audit.submitted_at, audit.extraction_started_at
+    else:
+        since, started_at = audit.extracted_at or audit.submitted_at, audit.verification_started_at
+    return (now - since).total_seconds() if started_at is None else None
 
 
 def _claims_of(session: Session, ids: Sequence[int]) -> dict[int, list[ResponseClaim]]:

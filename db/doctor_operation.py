@@ -18,6 +18,8 @@ from db.workers import LIVE_SECONDS, LiveWorker, live_workers
 # Sweeps come every few seconds: what still stands after this, nobody sweeps.
 _SWEEP_SECONDS = 60
 _STUCK_SECONDS = 120
+# Longer than a few receivers that do not answer can hold the others up.
+_UNSENT_SECONDS = 1800
 _EXAMPLES = 5
 _SWEEPER = "see that beat and a maintenance worker run (`halldetect status`)"
 
@@ -29,6 +31,14 @@ _LOST_LEASES = text(
         lease_expires_at < clock_timestamp() - make_interval(secs => :sweep_seconds)
         OR NOT EXISTS (SELECT FROM halldetect.workers AS w WHERE w.name = lease_owner
             AND w.seen_at > now() - make_interval(secs => :live_seconds)))
+    """  # noqa: S608
+)
+_UNSENT_WEBHOOKS = text(
+    f"""
+    SELECT count(*) AS total, (array_agg(DISTINCT webhook_id))[1:{_EXAMPLES}] AS webhooks
+    FROM halldetect.webhook_deliveries
+    WHERE state = 'due'
+        AND next_attempt_at < clock_timestamp() - make_interval(secs => :unsent_seconds)
     """  # noqa: S608
 )
 _MISSING_PARTITIONS = text(
@@ -56,7 +66,7 @@ def operation_findings(session: Session, queue_of: Callable[[Stage], str]) -> li
     found = [*_lost_leases(session), *_failed_workers(workers), *_missing_partitions(session)]
     for depth in queue_depths(session):
         found += _stuck_line(depth, _able(workers, queue_of(depth.stage)))
-    return found
+    return [*found, *_unsent_webhooks(session)]
 
 
 def _lost_leases(session: Session) -> list[Finding]:
@@ -119,6 +129,21 @@ def _stuck_line(depth: QueueDepth, workers: list[LiveWorker]) -> list[Finding]:
         f"answers; {_SWEEPER}",
         depth.waiting,
         tuple(worker.name for worker in workers[:_EXAMPLES]),
+    )
+    return [finding]
+
+
+def _unsent_webhooks(session: Session) -> list[Finding]:
+    row = session.execute(_UNSENT_WEBHOOKS, {"unsent_seconds": _UNSENT_SECONDS}).one()
+    if not row.total:
+        return []
+    finding = Finding(
+        "unsent_webhooks",
+        f"messages to webhooks are due for more than {_UNSENT_SECONDS // 60} minutes",
+        f"nobody sends them, or too many receivers do not answer: {_SWEEPER}; its log says what "
+        "came of each attempt",
+        row.total,
+        tuple(f"webhook {number}" for number in row.webhooks),
     )
     return [finding]
 

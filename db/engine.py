@@ -7,20 +7,29 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors
-from sqlalchemy import Engine, create_engine, make_url
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy import Engine, create_engine, event, make_url, text
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from halldetect.errors import InputError, UnavailableError
 
 _CONNECT_SECONDS = 5
-# COPY runs on the driver itself, whose errors SQLAlchemy does not wrap.
-_SERVER_LOST = (
-    OperationalError,
-    InterfaceError,
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-)
+_POOL_SECONDS = 10
+# A network that swallows everything is noticed by us, and not after the system's two hours.
+_TRANSPORT = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+# What the server says of itself: connection lost, deadlock, no resources (disk, memory,
+# connections), shutdown, failure of the system. Whatever it says else is about the statement.
+_OUTAGE_CLASSES = ("08", "40", "53", "57", "58")
+_READ_ONLY = "25006"
+_LOCKED = "55P03"  # for longer than this engine waits
+_QUERY_CANCELED = "57014"  # a time limit that this very statement may exceed each time
 # Statements that name what is not there were written for other tables.
 _OTHER_TABLES = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
 
@@ -33,7 +42,7 @@ class SchemaMismatch(DatabaseUnavailable):
     """The tables are of another version than this program; what was begun was not committed."""
 
 
-def make_engine(url: str, *, pool_size: int = 5) -> Engine:
+def make_engine(url: str, *, pool_size: int = 5, lock_seconds: int = 0) -> Engine:
     """Return an engine whose connections are tested before use, so that a restart heals itself.
 
     Parameters
@@ -42,6 +51,9 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         ``postgresql://user:password@host:port/name``.
     pool_size : int
         Most connections that are open at once.
+    lock_seconds : int
+        How long a statement waits for another transaction's lock before it fails as if the server
+        were away; 0 waits as long as it takes.
 
     Raises
     ------
@@ -56,19 +68,23 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         ) from None
     if address.get_backend_name() not in ("postgresql", "postgres"):
         raise InputError(f"DATABASE_URL must be postgresql://..., not {address.drivername}://...")
-    return create_engine(
+    engine = create_engine(
         address.set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=0,
+        pool_timeout=_POOL_SECONDS,
         pool_pre_ping=True,
         # They are texts under audit, and would be quoted in errors and so in logs.
         hide_parameters=True,
         connect_args={
             "connect_timeout": _CONNECT_SECONDS,
             "application_name": "halldetect",
-            "options": "-c timezone=UTC",
+            "options": f"-c timezone=UTC -c lock_timeout={lock_seconds}s",
+            **_TRANSPORT,
         },
     )
+    event.listen(engine, "handle_error", _leave_read_only_server)
+    return engine
 
 
 def session_factory(engine: Engine) -> sessionmaker[Session]:
@@ -86,9 +102,17 @@ def read_one_snapshot(session: Session) -> None:
     )
 
 
+def wait_for_locks(session: Session) -> None:
+    """Let a transaction wait for locks as long as it takes, whatever its engine says."""
+    session.execute(text("SET LOCAL lock_timeout = 0"))
+
+
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise the loss of the server as `DatabaseUnavailable`, whatever statement met it.
+    """Raise what is the server's fault as `DatabaseUnavailable`, whatever statement met it.
+
+    That is its loss, and that it is full, overloaded or read-only: the same statement may succeed
+    later. Errors of the statement itself pass as they are.
 
     Raises
     ------
@@ -99,17 +123,34 @@ def translated() -> Iterator[None]:
     """
     try:
         yield
-    except _SERVER_LOST as error:
-        reason = _first_line(error) or "connection lost"
-        raise DatabaseUnavailable(f"the database cannot be used: {reason}") from error
-    except (ProgrammingError, *_OTHER_TABLES) as error:
-        if not isinstance(getattr(error, "orig", error), _OTHER_TABLES):
-            raise
-        raise SchemaMismatch(
-            f"the tables are of another version than this program ({_first_line(error)}): "
-            "`halldetect doctor` says of which"
-        ) from error
+    except (DBAPIError, psycopg.Error) as error:  # COPY's errors come as the driver's own
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        reason = str(cause).strip().split("\n")[0] or "connection lost"
+        if isinstance(cause, _OTHER_TABLES):
+            raise SchemaMismatch(
+                f"the tables are of another version than this program ({reason}): "
+                "`halldetect doctor` says of which"
+            ) from error
+        if _is_outage(cause):
+            raise DatabaseUnavailable(f"the database cannot be used: {reason}") from error
+        raise
+    except PoolTimeout as error:  # every connection is in use
+        raise DatabaseUnavailable(f"the database cannot be used: {error}") from error
 
 
-def _first_line(error: Exception) -> str:
-    return str(getattr(error, "orig", error)).strip().split("\n")[0]
+def _is_outage(error: BaseException | None) -> bool:
+    state = getattr(error, "sqlstate", None)
+    if state is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    if state == _QUERY_CANCELED:
+        return False
+    return state in (_READ_ONLY, _LOCKED) or str(state).startswith(_OUTAGE_CLASSES)
+
+
+def _leave_read_only_server(context: ExceptionContext) -> None:
+    """Drop all connections to a server that only reads: it was demoted, or is so by a setting.
+
+    It would go on refusing on these connections after the new ones may write.
+    """
+    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
+        context.is_disconnect = True

@@ -37,11 +37,41 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
-    """What became of audits whose worker was lost."""
+class LostAudit:
+    """An audit whose worker was lost while it worked on it."""
 
-    requeued: int
-    failed: int
+    audit_id: int
+    batch_id: int | None
+    stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What became of audits whose worker was lost.
+
+    Parameters
+    ----------
+    blameless : int
+        Those that it had claimed and not begun.
+    charged : tuple of LostAudit
+        Those that are tried again, each alone.
+    poison : tuple of LostAudit
+        Those that have lost too many workers and failed.
+    """
+
+    blameless: int = 0
+    charged: tuple[LostAudit, ...] = ()
+    poison: tuple[LostAudit, ...] = ()
+
+    @property
+    def requeued(self) -> int:
+        """How many wait again."""
+        return self.blameless + len(self.charged)
+
+    @property
+    def failed(self) -> int:
+        """How many have failed."""
+        return len(self.poison)
 
 
 def begin(session: Session, stage: Stage, leases: Sequence[Lease]) -> set[int]:
@@ -115,25 +145,34 @@ def recover_expired(session: Session, max_attempts: int) -> Recovered:
         Faults at which an audit fails.
     """
     expired = (
-        select(Audit.id, Audit.faults, Audit.lease_begun)
+        select(Audit.id, Audit.batch_id, Audit.status, Audit.faults, Audit.lease_begun)
         .where(Audit.lease_expires_at < func.clock_timestamp(), Audit.lease_owner.isnot(None))
         .with_for_update(skip_locked=True)
     )
     rows = list(session.execute(expired))
     begun = [row for row in rows if row.lease_begun]
-    hopeless = [row.id for row in begun if row.faults + 1 >= max_attempts]
-    suspect = [row.id for row in begun if row.faults + 1 < max_attempts]
+    hopeless = [row for row in begun if row.faults + 1 >= max_attempts]
+    suspect = [row for row in begun if row.faults + 1 < max_attempts]
     blameless = [row.id for row in rows if not row.lease_begun]
     _update(session, blameless, {**FREE, "attempts": Audit.attempts - 1})
     charged = {**FREE, "faults": Audit.faults + 1, "worker_lost": True}
-    _update(session, suspect, charged)
+    _update(session, [row.id for row in suspect], charged)
     reason = (
         f"its worker was lost {max_attempts} times while it worked on this audit: the audit "
         "may exhaust the memory or crash a model; see the worker's log"
     )
     failed = {"status": Status.FAILED, "error": reason, "finished_at": func.clock_timestamp()}
-    _update(session, hopeless, {**charged, **failed})
-    return Recovered(requeued=len(blameless) + len(suspect), failed=len(hopeless))
+    _update(session, [row.id for row in hopeless], {**charged, **failed})
+    return Recovered(
+        blameless=len(blameless),
+        charged=tuple(_lost_audit(row) for row in suspect),
+        poison=tuple(_lost_audit(row) for row in hopeless),
+    )
+
+
+def _lost_audit(row: Any) -> LostAudit:
+    stage = next(stage for stage in Stage if stage.awaited_in == row.status)
+    return LostAudit(row.id, row.batch_id, stage)
 
 
 def held_by_owner(session: Session) -> dict[str, int]:

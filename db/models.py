@@ -33,6 +33,9 @@ from halldetect.claims.model import ClaimOrigin, ExtractionMode
 from halldetect.scoring.verdict import Label, Verdict
 from halldetect.trail import Outcome, Status
 
+# Of audits that have not ended, in words for an index and for those who are to be served by it.
+WAITING = "status IN ('queued', 'extracted')"
+
 
 class ModelKind(StrEnum):
     """What a model does."""
@@ -180,6 +183,16 @@ class Audit(Base):
             postgresql_where=text("lease_owner IS NOT NULL"),
         ),
         Index("ix_audits_status_id", "status", "id", postgresql_include=["faults"]),
+        Index(
+            "ix_audits_unfinished_batch_id",
+            "batch_id",
+            postgresql_where=text(f"{WAITING} AND batch_id IS NOT NULL"),
+        ),
+        Index(
+            "ix_audits_api_key_id_waiting",
+            "api_key_id",
+            postgresql_where=text(f"api_key_id IS NOT NULL AND {WAITING}"),
+        ),
         Index("ix_audits_custom_id", "custom_id", postgresql_where=text("custom_id IS NOT NULL")),
         Index(
             "ix_audits_api_key_id_id",

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from db.line import Stage
 from db.models import Audit, Extraction
+from db.webhooks import expect_deliveries_again
 from halldetect.trail import Status
 
 
@@ -53,19 +54,18 @@ def retry_batch(session: Session, batch_id: int) -> Retried:
 
 def _retry(session: Session, chosen: ColumnElement[bool]) -> Retried:
     has_claims = exists(select(Extraction.audit_id).where(Extraction.audit_id == Audit.id))
-    statuses = list(
-        session.scalars(
-            update(Audit)
-            .where(chosen, Audit.status == Status.FAILED)
-            .values(
-                status=case((has_claims, Status.EXTRACTED.value), else_=Status.QUEUED.value),
-                faults=0,
-                error=None,
-                finished_at=None,
-            )
-            .returning(Audit.status)
-            .execution_options(synchronize_session=False)
+    retried = session.execute(
+        update(Audit)
+        .where(chosen, Audit.status == Status.FAILED)
+        .values(
+            status=case((has_claims, Status.EXTRACTED.value), else_=Status.QUEUED.value),
+            faults=0,
+            error=None,
+            finished_at=None,
         )
-    )
-    extracted = statuses.count(Status.EXTRACTED)
-    return Retried(queued=len(statuses) - extracted, extracted=extracted)
+        .returning(Audit.status, Audit.batch_id)
+        .execution_options(synchronize_session=False)
+    ).all()
+    expect_deliveries_again(session, {batch_id for _, batch_id in retried if batch_id is not None})
+    extracted = sum(status is Status.EXTRACTED for status, _ in retried)
+    return Retried(queued=len(retried) - extracted, extracted=extracted)

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, func, literal, select
 from sqlalchemy.orm import Session
 
-from db.models import Audit, Batch, PolicyVersion
+from db.audit_filters import filtered
+from db.models import Audit, Batch
 from db.ownership import UNRESTRICTED, Caller
 from db.policies import get_policy
 from halldetect.errors import InputError
@@ -125,26 +126,13 @@ def selected(fixed: FixedSelection) -> list[ColumnElement[bool]]:
 
 
 def _conditions(selection: Selection, completed_until: datetime) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = [
+    conditions = [
         Audit.status == Status.COMPLETED,
         Audit.finished_at <= completed_until,
+        *filtered(selection),
     ]
-    wanted = {
-        Audit.batch_id: selection.batch_id,
-        Audit.label: selection.label,
-        Audit.outcome: selection.outcome,
-        Audit.custom_id: selection.custom_id,
-    }
-    conditions += [column == value for column, value in wanted.items() if value is not None]
     if selection.ids is not None:
         conditions.append(_is_one_of(selection.ids))
-    if selection.policy is not None:
-        versions = select(PolicyVersion.id).where(PolicyVersion.name == selection.policy)
-        conditions.append(Audit.policy_id.in_(versions))
-    if selection.submitted_from is not None:
-        conditions.append(Audit.submitted_at >= selection.submitted_from)
-    if selection.submitted_before is not None:
-        conditions.append(Audit.submitted_at < selection.submitted_before)
     return conditions
 
 

@@ -15,6 +15,7 @@ from db.documents import document_digest, find_or_store_document
 from db.driver import driver_connection
 from db.models import Audit, Batch
 from db.policies import get_policy, list_policies, unknown_policy
+from db.webhooks import expect_deliveries
 from halldetect.errors import InputError
 from halldetect.record import Record
 
@@ -214,6 +215,7 @@ class BatchUpload:
         )
         if not isinstance(stored, CursorResult) or stored.rowcount != self._total:
             raise RuntimeError(f"{self._total} lines were staged and others stored")
+        expect_deliveries(self._session, batch_id, self._api_key_id)
         return BatchAccepted(batch_id, self._total)
 
     def _check_across_lines(self) -> None:

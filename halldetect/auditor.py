@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 from halldetect.claims.decompose import decompose
@@ -62,6 +63,7 @@ class AuditOptions:
     preselected_spans: int | None = None
     max_characters: int = 4_000_000
     max_sentences: int = 50_000
+    extractor_seconds: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,7 @@ def decompose_response(
         max_tokens=HYPOTHESIS_TOKENS,
         mode=options.mode,
         max_sentences=options.max_sentences,
+        max_seconds=options.extractor_seconds,
     )
 
 

@@ -11,6 +11,8 @@ import sys
 
 import structlog
 
+from halldetect.told_faults import tell_faults
+
 
 def configure_logging(level: int = logging.INFO) -> None:
     """Write one JSON object a line to standard error, whichever library logs.
@@ -25,7 +27,7 @@ def configure_logging(level: int = logging.INFO) -> None:
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
+        tell_faults,
     ]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -23,6 +23,9 @@ _JSON_SCALARS = (str, int, float, bool, NoneType)
 UnknownFields = Literal["ignore", "refuse"]
 """What becomes of a record's fields that have no meaning."""
 
+WITHOUT_NUL: dict[str, Any] = {"pattern": r"^[^\u0000]*$"}
+"""What JSON Schema can say of a text that `text_fault` finds nothing wrong with."""
+
 
 class RecordError(InputError):
     """A text that is no record; `column` is where its JSON stops being JSON, if that can be said.
@@ -64,13 +67,21 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, strict=True)
 
     custom_id: str | None = Field(
-        default=None, validation_alias=AliasChoices("custom_id", "id"), min_length=1, max_length=512
+        default=None,
+        validation_alias=AliasChoices("custom_id", "id"),
+        min_length=1,
+        max_length=512,
+        json_schema_extra=WITHOUT_NUL,
     )
-    source: str
-    response: str
-    context: str | None = Field(default=None, validation_alias=AliasChoices("context", "question"))
+    source: str = Field(json_schema_extra={**WITHOUT_NUL, "minLength": 1})
+    response: str = Field(json_schema_extra=WITHOUT_NUL)
+    context: str | None = Field(
+        default=None,
+        validation_alias=AliasChoices("context", "question"),
+        json_schema_extra=WITHOUT_NUL,
+    )
     metadata: dict[str, Any] = Field(default_factory=dict)
-    policy: str | None = None
+    policy: str | None = Field(default=None, json_schema_extra=WITHOUT_NUL)
     priority: int = Field(default=0, ge=-100, le=100)
 
     # Before pydantic's own check, whose message on half a surrogate pair names no position.
@@ -100,8 +111,10 @@ class Record(BaseModel):
         return value
 
 
-_ALIASES = {"custom_id": "id", "context": "question"}
-_FIELDS = frozenset(Record.model_fields) | frozenset(_ALIASES.values())
+ALIASES = {"custom_id": "id", "context": "question"}
+"""Other names of fields."""
+
+_FIELDS = frozenset(Record.model_fields) | frozenset(ALIASES.values())
 
 
 def _has_visible(text: str) -> bool:
@@ -251,7 +264,7 @@ def jsonl_lines(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _unambiguous(value: dict[str, Any]) -> dict[str, Any]:
-    for name, alias in _ALIASES.items():
+    for name, alias in ALIASES.items():
         if name in value and alias in value and value[name] != value[alias]:
             raise InputError(f"{name} and its alias {alias} differ: give one of them")
     return value

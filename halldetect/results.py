@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halldetect.claims.model import Claim, Decomposition, ExtractionMode
+from halldetect.claims.model import Claim, Decomposition, ExtractionMode, FinishReason
 from halldetect.context.library import ContextLibrary
 from halldetect.record import Record
 from halldetect.scoring.matrix import ChunkSpans, ProbabilityMatrix
@@ -81,7 +81,10 @@ def completed_result(
         document=_document(source),
         matrix=_matrix_trail(library, matrix),
         models=models,
-        warnings=warnings_of(source, hypotheses),
+        warnings=[
+            *extraction_warnings(generation_trail(decomposition)),
+            *warnings_of(source, hypotheses),
+        ],
         metadata=record.metadata,
     )
 
@@ -251,6 +254,18 @@ def _float32(value: float) -> float:
 
 def _span(span: Span) -> TextSpan:
     return TextSpan(start=span.start, end=span.end)
+
+
+def extraction_warnings(generations: Sequence[GenerationTrail]) -> list[str]:
+    """Say what the extractor had no time to read of a response."""
+    unread = sum(call.finish is FinishReason.TIME for call in generations)
+    if not unread:
+        return []
+    return [
+        f"the time for extraction was up before the extractor had read all of the response: in "
+        f"{unread} of its {len(generations)} parts, sentences are claims instead "
+        "(HALLDETECT_EXTRACTOR_SECONDS)"
+    ]
 
 
 def warnings_of(source: PreparedSource, hypotheses: Hypotheses) -> list[str]:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from platformdirs import user_data_path
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from halldetect.claims.model import ExtractionMode
 from halldetect.errors import InputError
 from halldetect.loopback import is_loopback
 from halldetect.nli.batching import DEFAULT_TOKEN_BUDGET
+from halldetect.webhook_targets import AllowedTargets
 
 _PREFIX = "HALLDETECT_"
 
@@ -59,6 +60,9 @@ class Settings(BaseSettings):
         Layers to offload, -1 for all; None takes the profile's (0 and -1).
     extractor_context_tokens : int
         Context of the extractor, in tokens.
+    extractor_seconds : float
+        How long the extractor may take over one response; what it has not read by then is audited
+        sentence by sentence.
     nli : NliBackend or None
         ``onnx`` or ``torch``; None takes the profile's.
     nli_model : str or None
@@ -88,6 +92,8 @@ class Settings(BaseSettings):
         Where the client commands find the API; None means the embedded stack's.
     api_host, api_port, flower_port
         Where the API and Flower listen.
+    metrics_host, metrics_port
+        Where a worker serves its figures for Prometheus; without a port it does not.
     api_keys_required : bool or None
         Whether the API asks for API keys; None means that it does unless it listens on loopback.
     api_key : SecretStr or None
@@ -98,6 +104,12 @@ class Settings(BaseSettings):
         Largest JSON body of any other request.
     max_waiting_audits : int
         Most audits that may wait; more are refused until workers have caught up.
+    max_waiting_audits_per_key : int or None
+        Most of them that one API key may have submitted; None bounds no key by itself.
+    requests_per_minute : int
+        Requests that one API key may make; as many may come at once.
+    stalled_client_seconds : int
+        How long a client of the API may send or read next to nothing before it is cut off.
     max_listed_errors : int
         Most faulty lines that the refusal of a batch lists.
     lease_seconds, run_seconds, sweep_seconds : int
@@ -109,6 +121,9 @@ class Settings(BaseSettings):
         Most audits that an extraction worker claims at a time.
     max_attempts : int
         Attempts that may end in a lost worker or in the audit's own error before it fails.
+    webhook_allowed_hosts : str
+        Hosts, addresses and networks with commas between them, which webhooks may lead to although
+        they are not public, over http too.
     """
 
     model_config = SettingsConfigDict(
@@ -122,6 +137,7 @@ class Settings(BaseSettings):
     extractor_mode: ExtractionMode = ExtractionMode.COVERED
     extractor_gpu_layers: int | None = None
     extractor_context_tokens: int = Field(default=4096, ge=1024)
+    extractor_seconds: float = Field(default=600, gt=0, le=86_400)
     nli: NliBackend | None = None
     nli_model: str | None = None
     nli_revision: str | None = None
@@ -146,12 +162,17 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8000, ge=1, le=65535)
     flower_port: int = Field(default=5555, ge=1, le=65535)
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = Field(default=None, ge=1, le=65535)
     api_keys_required: bool | None = None
     api_key: SecretStr | None = None
     max_batch_lines: int = Field(default=1_000_000, ge=1)
     max_upload_bytes: int = Field(default=4 * 2**30, ge=1)
     max_body_bytes: int = Field(default=16 * 2**20, ge=1)
     max_waiting_audits: int = Field(default=2_000_000, ge=1)
+    max_waiting_audits_per_key: int | None = Field(default=None, ge=1)
+    requests_per_minute: int = Field(default=6000, ge=1)
+    stalled_client_seconds: int = Field(default=60, ge=1)
     max_listed_errors: int = Field(default=100, ge=1)
     lease_seconds: int = Field(default=60, ge=4)
     run_seconds: int = Field(default=30, ge=1)
@@ -160,6 +181,21 @@ class Settings(BaseSettings):
     load_audits: int = Field(default=64, ge=1)
     extraction_load_audits: int = Field(default=8, ge=1)
     max_attempts: int = Field(default=3, ge=1)
+    webhook_allowed_hosts: str = ""
+
+    @field_validator("webhook_allowed_hosts")
+    @classmethod
+    def _readable_targets(cls, text: str) -> str:
+        try:
+            AllowedTargets.parse(text)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    @property
+    def allowed_webhook_targets(self) -> AllowedTargets:
+        """What webhooks may lead to beside public addresses over https."""
+        return AllowedTargets.parse(self.webhook_allowed_hosts)
 
     @property
     def policy_name(self) -> str:

@@ -17,6 +17,7 @@ _TASK_ROUTES = {
     Task.SWEEP.value: {"queue": Queue.MAINTENANCE.value},
     Task.CREATE_PARTITIONS.value: {"queue": Queue.MAINTENANCE.value},
     Task.RESCORE.value: {"queue": Queue.MAINTENANCE.value},
+    Task.DELIVER.value: {"queue": Queue.MAINTENANCE.value},
 }
 # Well above the longest wake-up: a message that is still being worked on is never given out again.
 _VISIBILITY_SECONDS = 3600
@@ -63,7 +64,8 @@ def make_app(redis_url: str, name: str) -> Celery:
         broker_connection_max_retries=None,
         broker_transport_options={
             "visibility_timeout": _VISIBILITY_SECONDS,
-            "socket_timeout": 30,
+            # Its commands take no time: one that stands still must not keep a worker from ending.
+            "socket_timeout": 5,
             "socket_connect_timeout": 5,
             "socket_keepalive": True,
             "health_check_interval": 15,

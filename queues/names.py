@@ -23,6 +23,7 @@ class Task(StrEnum):
     SWEEP = "halldetect.sweep"
     CREATE_PARTITIONS = "halldetect.create_partitions"
     RESCORE = "halldetect.rescore"
+    DELIVER = "halldetect.deliver"
 
 
 def queue_of(stage: Stage) -> Queue:

@@ -25,6 +25,7 @@ from halldetect.settings import Settings, load_settings
 from queues.celery_app import make_app
 from queues.names import Queue, Task
 from queues.wake_ups import WakeUps
+from worker.discreet_task import DiscreetTask
 from worker.process import WorkerProcess
 
 # Celery's two lines a task would bury what the tasks themselves say.
@@ -46,15 +47,15 @@ def _address(settings: Settings, field: str) -> str:
 settings = load_settings()
 _database_url = _address(settings, "database_url")
 app = make_app(_address(settings, "redis_url"), "halldetect.worker")
+app.Task = DiscreetTask
 app.conf.update(
     worker_pool="threads",
     worker_concurrency=1,
+    beat_scheduler="worker.steady_beat:SteadyScheduler",
     beat_schedule={
         "sweep": {
             "task": Task.SWEEP.value,
             "schedule": settings.sweep_seconds,
-            # Without a maintenance worker sweeps would pile up; only the latest is worth doing.
-            "options": {"expires": settings.sweep_seconds},
         },
         "create partitions": {
             "task": Task.CREATE_PARTITIONS.value,
@@ -111,13 +112,14 @@ def _answer_wake_up(
     return shown
 
 
-@app.task(name=Task.SWEEP.value)
-def sweep() -> None:
+@app.task(name=Task.SWEEP.value, bind=True)
+def sweep(task: CeleryTask) -> None:
     """Bring back what was lost, and wake workers for what waits."""
-    try:
-        _process().sweep()
-    except DatabaseUnavailable as error:
-        _log.warning("nothing was swept", error=str(error))
+    with bound_contextvars(task_id=task.request.id):
+        try:
+            _process().sweep()
+        except DatabaseUnavailable as error:
+            _log.warning("nothing was swept", error=str(error))
 
 
 @app.task(name=Task.RESCORE.value, bind=True)
@@ -129,6 +131,19 @@ def rescore(task: CeleryTask, *, reason: str, rescoring_id: int) -> dict[str, An
             ended = _process().rescore(rescoring_id)
         except DatabaseUnavailable as error:
             _log.warning("the rescoring is interrupted", error=str(error))
+            return {"ended": "the database is unavailable"}
+    return {"ended": ended.value}
+
+
+@app.task(name=Task.DELIVER.value, bind=True)
+def deliver(task: CeleryTask, *, reason: str) -> dict[str, Any]:
+    """Tell the receivers of webhooks which batches are finished, for a while."""
+    with bound_contextvars(task_id=task.request.id):
+        _log.info("woken", reason=reason)
+        try:
+            ended = _process().deliver()
+        except DatabaseUnavailable as error:
+            _log.warning("deliveries are interrupted", error=str(error))
             return {"ended": "the database is unavailable"}
     return {"ended": ended.value}
 
@@ -169,7 +184,7 @@ def _start(sender: Any, **_: Any) -> None:
         for queue in model_queues:
             sender.call_soon(change, queue)
 
-    _Running.process = WorkerProcess(
+    process = WorkerProcess(
         settings,
         database_url=_database_url,
         wake_ups=WakeUps(app),
@@ -177,7 +192,11 @@ def _start(sender: Any, **_: Any) -> None:
         queues=queues,
         on_able=take_work,
     )
-    _Running.process.start()
+    try:
+        process.start()
+    except InputError as error:
+        raise SystemExit(str(error)) from None
+    _Running.process = process
     if Queue.MAINTENANCE in queues:
         create_partitions.delay()
 

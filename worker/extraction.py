@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import inf
 
 from sqlalchemy.orm import Session
 from structlog.contextvars import bound_contextvars
@@ -15,11 +16,16 @@ from halldetect.auditor import decompose_response
 from halldetect.claims.extractor import ClaimExtractor, Extraction
 from halldetect.claims.model import Decomposition
 from halldetect.errors import HallDetectError
+from halldetect.logs import get_logger
 from halldetect.model_loading import audit_options
 from halldetect.provenance import ModelProvenance
+from worker.metrics import WorkerMetrics
 from worker.models import ExtractionModels
 from worker.probes import extractor_fault
 from worker.run import Finish, ModelBroken, RunTools, WorkInterrupted
+from worker.watchdog import Watchdog
+
+_log = get_logger(__name__)
 
 
 class ExtractionWork:
@@ -85,15 +91,28 @@ class ExtractionWork:
             decomposition = self._decompose(audit)
             if decomposition is None or not self._store(audit, decomposition):
                 return False
+            seconds = time.monotonic() - started
+            _log.info(
+                "claims extracted",
+                claims=len(decomposition.claims),
+                rejected=len(decomposition.rejected),
+                seconds=round(seconds, 3),
+            )
         self._tools.counters.add(
             audits=1,
             output_tokens=sum(call.output_tokens for call in decomposition.generations),
-            busy_seconds=time.monotonic() - started,
+            busy_seconds=seconds,
         )
+        self._tools.metrics.decomposed(decomposition)
         return True
 
     def _decompose(self, audit: ClaimedAudit) -> Decomposition | None:
-        extractor = _Interruptible(self._extractor, lambda: self._check(audit))
+        extractor = _Watched(
+            self._extractor,
+            lambda: self._check(audit),
+            self._tools.metrics,
+            self._options.extractor_seconds,
+        )
         try:
             return decompose_response(audit.response, extractor, self._tokenizer, self._options)
         except WorkInterrupted:
@@ -107,8 +126,9 @@ class ExtractionWork:
         # A worker that stops may not ask the extractor anything any more.
         if isinstance(error, HallDetectError) or self._tools.stopping.is_set():
             return
-        if extractor_fault(self._extractor):
-            raise ModelBroken(str(error)) from error
+        if fault := extractor_fault(self._extractor):
+            # What it says of our own text: the error may quote somebody else's.
+            raise ModelBroken(f"{type(fault).__name__}: {fault}") from error
 
     def _check(self, audit: ClaimedAudit) -> None:
         if self._tools.stopping.is_set() or not self._tools.held.is_any_held([audit.lease]):
@@ -128,17 +148,30 @@ class ExtractionWork:
         )
 
 
-class _Interruptible:
-    """An extractor that asks before every call whether to go on: a response can take minutes."""
+class _Watched:
+    """An extractor that asks before every call whether to go on, and whose time is counted.
 
-    def __init__(self, extractor: ClaimExtractor, check: Callable[[], None]) -> None:
+    A response can take minutes. A call that does not come back, although its time is up, ends the
+    process.
+    """
+
+    def __init__(
+        self,
+        extractor: ClaimExtractor,
+        check: Callable[[], None],
+        metrics: WorkerMetrics,
+        seconds: float,
+    ) -> None:
         self._extractor = extractor
         self._check = check
+        self._metrics = metrics
+        self._seconds = seconds
 
     @property
     def provenance(self) -> ModelProvenance:
         return self._extractor.provenance
 
-    def extract(self, text: str, max_claims: int) -> Extraction:
+    def extract(self, text: str, max_claims: int, ends_at: float = inf) -> Extraction:
         self._check()
-        return self._extractor.extract(text, max_claims)
+        with self._metrics.extracting(), Watchdog(self.provenance.name, self._seconds):
+            return self._extractor.extract(text, max_claims, ends_at)

@@ -50,7 +50,14 @@ class HeldLeases:
         with self._lock:
             return [lease for lease in self._begun if lease not in self._lost]
 
-    def mark_lost(self, asked: Iterable[Lease], still_held: Collection[int]) -> None:
+    def lose(self, lease: Lease) -> bool:
+        """Note that a lease is someone else's by now; False if that was known."""
+        with self._lock:
+            is_news = lease not in self._lost
+            self._lost.add(lease)
+            return is_news
+
+    def mark_lost(self, asked: Iterable[Lease], still_held: Collection[int]) -> int:
         """Note which of the leases that were to be renewed are someone else's by now.
 
         Parameters
@@ -59,13 +66,20 @@ class HeldLeases:
             Those that were to be renewed; one that the run has dropped since is no loss.
         still_held : collection of int
             Ids of the audits that were renewed.
+
+        Returns
+        -------
+        int
+            How many of them were not known to be lost.
         """
         with self._lock:
+            known = len(self._lost)
             self._lost.update(
                 lease
                 for lease in asked
                 if lease.audit_id not in still_held and lease in self._begun
             )
+            return len(self._lost) - known
 
     def by_progress(self) -> dict[bool, list[Lease]]:
         """Return what is to be handed back: leases that were begun (True) and the others."""

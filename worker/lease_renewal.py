@@ -15,7 +15,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from db.engine import DatabaseUnavailable, translated
 from db.leases import release, renew
 from halldetect.logs import get_logger
+from halldetect.told_faults import told
 from worker.held_leases import HeldLeases
+from worker.metrics import WorkerMetrics
 
 # Leases are renewed four times before they run out, and a report that is 45 seconds old counts as
 # a lost worker.
@@ -39,6 +41,8 @@ class LeaseRenewal:
         How long a lease lasts from each renewal.
     report : callable
         Called in every round's transaction: the worker's heartbeat.
+    metrics : WorkerMetrics
+        Counts leases that were lost, and outages.
     """
 
     def __init__(
@@ -47,10 +51,12 @@ class LeaseRenewal:
         *,
         lease_seconds: int,
         report: Callable[[Session], None],
+        metrics: WorkerMetrics,
     ) -> None:
         self._sessions = sessions
         self._lease_seconds = lease_seconds
         self._report = report
+        self._metrics = metrics
         self._pause = min(lease_seconds / _RENEWALS_A_LEASE, _LONGEST_PAUSE_SECONDS)
         self._lock = threading.Lock()
         self._held: set[HeldLeases] = set()
@@ -93,7 +99,7 @@ class LeaseRenewal:
             with translated(), self._sessions.begin() as session:
                 _release_all(session, held)
         except Exception as error:  # whatever it is, these leases must not be renewed for ever
-            _log.warning("audits are handed back when the database answers", error=str(error))
+            _log.warning("audits are handed back when the database answers", error=told(error))
             with self._lock:
                 self._owed.add(held)
         else:
@@ -108,6 +114,7 @@ class LeaseRenewal:
             except DatabaseUnavailable as error:
                 if reachable:
                     _log.warning("leases cannot be renewed", error=str(error))
+                    self._metrics.database_lost()
                 reachable = False
             except Exception:  # the thread must live: without it every lease of the process dies
                 _log.exception("a round of lease renewal failed")
@@ -129,7 +136,7 @@ class LeaseRenewal:
             renewed = renew(session, leases, self._lease_seconds)
             self._report(session)
         for held, some in asked.items():
-            held.mark_lost(some, renewed)
+            self._metrics.lost_leases(held.mark_lost(some, renewed))
         with self._lock:
             self._held -= owed
             self._owed -= owed

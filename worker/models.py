@@ -14,7 +14,7 @@ from db.line import Stage
 from db.models import WorkerState
 from halldetect.auditor import read_source
 from halldetect.claims.extractor import ClaimExtractor
-from halldetect.errors import HallDetectError
+from halldetect.errors import HallDetectError, ModelError
 from halldetect.logs import get_logger
 from halldetect.model_loading import (
     audit_options,
@@ -26,6 +26,7 @@ from halldetect.nli.model import NliModel
 from halldetect.nli.pair_tokenizer import PairTokenizer
 from halldetect.settings import Settings
 from halldetect.sources import premise_room
+from worker.probes import encoder_fault
 from worker.source_cache import SourceCache
 
 _FIRST_PAUSE_SECONDS = 5.0
@@ -97,11 +98,21 @@ def load_models(
         )
     if Stage.VERIFICATION in stages:
         nli = load_nli(settings)
+        _insist_that_it_works(nli)
         premise_room(nli)  # an encoder too short for any source is no audit's fault
         options = audit_options(settings)
         sources = SourceCache(lambda text: read_source(text, nli, options))
         verification = VerificationModels(nli, sources)
     return LoadedModels(extraction, verification)
+
+
+def _insist_that_it_works(nli: NliModel) -> None:
+    """Refuse an encoder that gives no numbers: every audit of a night would fail by it."""
+    fault = encoder_fault(nli)
+    if fault is not None:
+        raise ModelError(
+            f"the NLI model {nli.provenance.name} was loaded and does not work: {fault}"
+        ) from fault
 
 
 class WorkerModels:

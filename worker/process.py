@@ -32,15 +32,21 @@ from halldetect.settings import Settings
 from queues.names import queue_of
 from queues.wake_ups import WakeUps
 from worker.counters import Counters
+from worker.ended import Ended
 from worker.extraction import ExtractionWork
 from worker.lease_renewal import LeaseRenewal
+from worker.metrics import WorkerMetrics
+from worker.metrics_server import MetricsServer
 from worker.models import LoadedModels, WorkerModels, load_models
 from worker.outcomes import Outcomes
+from worker.pauses import OutagePause
 from worker.recovery import Sweeper
 from worker.rescoring import Rescorer, RescoringEnded
-from worker.run import BoundedRun, Ended, RunSummary, RunTools, StageWork, WorkInterrupted
+from worker.run import BoundedRun, RunSummary, RunTools, StageWork, WorkInterrupted
 from worker.verification import VerificationWork
 from worker.waking import Waker
+from worker.webhook_sender import WebhookSender
+from worker.webhooks import Courier, DeliveryRunEnded
 
 _log = get_logger(__name__)
 
@@ -83,23 +89,50 @@ class WorkerProcess:
         self._renewal_engine = make_engine(database_url, pool_size=2)
         self._sessions = session_factory(self._engine)
         self._waker = Waker(self._sessions, wake_ups)
-        self._sweeper = Sweeper(self._sessions, self._waker, max_attempts=settings.max_attempts)
         self._counters = Counters()
+        self.metrics = WorkerMetrics(self._counters)
+        wake_ups.count_in(self.metrics.registry)
+        self._sweeper = Sweeper(
+            self._sessions,
+            self._waker,
+            max_attempts=settings.max_attempts,
+            metrics=self.metrics,
+        )
         self._stopping = threading.Event()
         self._rescorer = Rescorer(
             self._engine, wake_ups, run_seconds=settings.run_seconds, stopping=self._stopping
         )
+        self._courier = Courier(
+            self._sessions,
+            wake_ups,
+            WebhookSender(settings.allowed_webhook_targets),
+            stopping=self._stopping,
+        )
         stages = frozenset(stage for stage in Stage if queue_of(stage) in self._queues)
         self._models = WorkerModels(lambda: self._load(stages), self._models_changed)
+        self._pauses = {stage: OutagePause(self._stopping) for stage in Stage}
         self._busy = {stage: threading.Lock() for stage in Stage}
         self._renewal = LeaseRenewal(
             session_factory(self._renewal_engine),
             lease_seconds=settings.lease_seconds,
             report=self._report,
+            metrics=self.metrics,
         )
+        self.metrics.show_state(lambda: self._state)
+        self._metrics_server: MetricsServer | None = None
 
     def start(self) -> None:
-        """Load the models and report, both in threads."""
+        """Serve figures if that is wanted, and load the models and report, all in threads.
+
+        Raises
+        ------
+        InputError
+            Nothing can listen where the figures are to be served.
+        """
+        if self._settings.metrics_port is not None:
+            self._metrics_server = MetricsServer(
+                self.metrics.registry, self._settings.metrics_host, self._settings.metrics_port
+            )
         self._renewal.start()
         self._models.start()
 
@@ -113,6 +146,8 @@ class WorkerProcess:
         """Sign off, once no run is going on any more."""
         self.ask_to_stop()
         self._renewal.stop()
+        if self._metrics_server is not None:
+            self._metrics_server.stop()
         try:
             with translated(), self._sessions.begin() as session:
                 unregister(session, self._name)
@@ -124,16 +159,12 @@ class WorkerProcess:
     def run(self, stage: Stage) -> RunSummary:
         """Answer a wake-up: work on a stage for a limited time.
 
-        What is left is handed back, and one wake-up is sent if anything waits.
+        What is left is handed back, and one wake-up is sent if anything waits. After an outage of
+        the database it waits a while first, longer each time.
         """
         with self._busy[stage]:
-            models = self._models.wait()
-            if models is None:
-                ended = Ended.STOPPING if self._stopping.is_set() else Ended.MODEL_BROKEN
-                return RunSummary(0, 0, ended, self._models.error)
-            summary = self._run_with(stage, models)
-            if summary.ended in (Ended.MODEL_BROKEN, Ended.OTHER_VERSION):
-                self._models.declare_broken(summary.error or "")
+            summary = self._run(stage)
+        self.metrics.ran(stage, summary.ended)
         return summary
 
     def sweep(self) -> None:
@@ -141,11 +172,16 @@ class WorkerProcess:
         self._require_this_version()
         self._sweeper.sweep()
         self._rescorer.wake_stalled()
+        self._courier.wake()
 
     def rescore(self, rescoring_id: int) -> RescoringEnded:
         """Answer a wake-up: work on a rescoring for a limited time."""
         self._require_this_version()
         return self._rescorer.run(rescoring_id)
+
+    def deliver(self) -> DeliveryRunEnded:
+        """Answer a wake-up: tell the receivers of webhooks for a limited time."""
+        return self._courier.run()
 
     def create_partitions(self) -> None:
         """Make the partitions of the coming months."""
@@ -166,6 +202,17 @@ class WorkerProcess:
         with translated(), self._sessions.begin() as session:
             require_this_version(session)
 
+    def _run(self, stage: Stage) -> RunSummary:
+        models = self._models.wait()
+        if models is None:
+            ended = Ended.STOPPING if self._stopping.is_set() else Ended.MODEL_BROKEN
+            return RunSummary(0, 0, ended, self._models.error)
+        self._pauses[stage].wait()
+        summary = self._run_with(stage, models)
+        if summary.ended in (Ended.MODEL_BROKEN, Ended.OTHER_VERSION):
+            self._models.declare_broken(summary.error or "")
+        return summary
+
     def _run_with(self, stage: Stage, models: LoadedModels) -> RunSummary:
         try:
             with self._renewal.hold() as held:
@@ -174,9 +221,16 @@ class WorkerProcess:
                     owner=self._name,
                     sessions=self._sessions,
                     held=held,
-                    outcomes=Outcomes(self._sessions, held, self._settings.max_attempts),
+                    outcomes=Outcomes(
+                        self._sessions,
+                        held,
+                        max_attempts=self._settings.max_attempts,
+                        stage=stage,
+                        metrics=self.metrics,
+                    ),
                     waker=self._waker,
                     counters=self._counters,
+                    metrics=self.metrics,
                     stopping=self._stopping,
                 )
                 summary = BoundedRun(self._work(stage, models, tools), tools).run()
@@ -186,8 +240,14 @@ class WorkerProcess:
             summary = RunSummary(0, 0, Ended.OTHER_VERSION, str(error))
         except DatabaseUnavailable as error:
             summary = RunSummary(0, 0, Ended.NO_DATABASE, str(error))
+        pause = self._pauses[stage].note(is_outage=summary.ended is Ended.NO_DATABASE)
         if summary.error is not None:
-            _log.warning("a run ended early", ended=summary.ended.value, error=summary.error)
+            _log.warning(
+                "a run ended early",
+                ended=summary.ended.value,
+                error=summary.error,
+                pause_seconds=pause,
+            )
         return summary
 
     def _work(self, stage: Stage, models: LoadedModels, tools: RunTools) -> StageWork[Any]:
@@ -208,12 +268,16 @@ class WorkerProcess:
         if self._stopping.is_set():
             raise WorkInterrupted
 
+    @property
+    def _state(self) -> WorkerState:
+        return WorkerState.STOPPING if self._stopping.is_set() else self._models.state
+
     def _report(self, session: Session) -> None:
         beat = partial(
             heartbeat,
             session,
             self._name,
-            state=WorkerState.STOPPING if self._stopping.is_set() else self._models.state,
+            state=self._state,
             error=self._models.error,
             models=self._models.names,
             counters=self._counters.total(),
@@ -232,6 +296,8 @@ class WorkerProcess:
             beat()
 
     def _models_changed(self) -> None:
+        if self._models.state is WorkerState.FAILED:
+            self.metrics.load_failed()
         self._on_able(self._models.state is WorkerState.READY)
         self._renewal.report_soon()
 

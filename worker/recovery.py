@@ -9,6 +9,7 @@ from db.leases import Recovered, recover_expired
 from db.line import Stage
 from db.workers import forget_lost
 from halldetect.logs import get_logger
+from worker.metrics import WorkerMetrics
 from worker.waking import Waker
 
 _log = get_logger(__name__)
@@ -27,12 +28,22 @@ class Sweeper:
         Wakes workers.
     max_attempts : int
         Faults at which an audit fails.
+    metrics : WorkerMetrics
+        Counts what was lost.
     """
 
-    def __init__(self, sessions: sessionmaker[Session], waker: Waker, *, max_attempts: int) -> None:
+    def __init__(
+        self,
+        sessions: sessionmaker[Session],
+        waker: Waker,
+        *,
+        max_attempts: int,
+        metrics: WorkerMetrics,
+    ) -> None:
         self._sessions = sessions
         self._waker = waker
         self._max_attempts = max_attempts
+        self._metrics = metrics
         self._is_after_outage = False
 
     def sweep(self) -> None:
@@ -51,8 +62,9 @@ class Sweeper:
             self._is_after_outage = True
             raise
         self._is_after_outage = False
-        if recovered != Recovered(0, 0):
-            _log.warning("workers were lost", requeued=recovered.requeued, failed=recovered.failed)
+        self._metrics.swept(recovered)
+        if recovered != Recovered():
+            _report(recovered)
         if woken:
             _log.info("work was waiting for a wake-up", stages=woken)
 
@@ -60,5 +72,17 @@ class Sweeper:
         with translated(), self._sessions.begin() as session:
             forget_lost(session)
             if self._is_after_outage:
-                return Recovered(0, 0)
+                return Recovered()
             return recover_expired(session, self._max_attempts)
+
+
+def _report(recovered: Recovered) -> None:
+    _log.warning("workers were lost", requeued=recovered.requeued, failed=recovered.failed)
+    for message, audits in (
+        ("its worker was lost: the audit waits to be run alone", recovered.charged),
+        ("its workers were lost: the audit failed", recovered.poison),
+    ):
+        for lost in audits:
+            _log.warning(
+                message, audit_id=lost.audit_id, batch_id=lost.batch_id, stage=lost.stage.value
+            )

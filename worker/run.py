@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from enum import StrEnum
 from threading import Event
 from typing import Generic, Protocol, TypeVar
 
@@ -25,7 +24,9 @@ from db.line import Stage
 from halldetect.logs import get_logger
 from halldetect.settings import Settings
 from worker.counters import Counters
+from worker.ended import Ended
 from worker.held_leases import HeldLeases
+from worker.metrics import WorkerMetrics
 from worker.outcomes import Outcomes
 from worker.waking import Waker
 
@@ -63,6 +64,8 @@ class RunTools:
         Wakes other workers.
     counters : Counters
         Adds up what the process does.
+    metrics : WorkerMetrics
+        The same and more, for Prometheus.
     stopping : Event
         Set when the worker shuts down.
     """
@@ -74,6 +77,7 @@ class RunTools:
     outcomes: Outcomes
     waker: Waker
     counters: Counters
+    metrics: WorkerMetrics
     stopping: Event
 
     def begin(self, stage: Stage, leases: Sequence[Lease]) -> set[Lease]:
@@ -86,6 +90,8 @@ class RunTools:
         """
         with translated(), self.sessions.begin() as session:
             ids = begin(session, stage, leases)
+        lost = [lease for lease in leases if lease.audit_id not in ids]
+        self.metrics.lost_leases(sum(self.held.lose(lease) for lease in lost))
         return {lease for lease in leases if lease.audit_id in ids and self.held.begin(lease)}
 
 
@@ -120,17 +126,6 @@ class StageWork(Protocol[_Load]):
         """
 
 
-class Ended(StrEnum):
-    """Why a run ended."""
-
-    NOTHING_LEFT = "nothing is left"
-    TIME_IS_UP = "its time is up"
-    STOPPING = "the worker stops"
-    MODEL_BROKEN = "the model is broken"
-    NO_DATABASE = "the database is unavailable"
-    OTHER_VERSION = "the database is of another version"
-
-
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """What a run came to.
@@ -149,6 +144,14 @@ class RunSummary:
     audits: int
     ended: Ended
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed(Generic[_Load]):
+    """A prepared load, and whether it is an audit whose last worker was lost."""
+
+    load: _Load
+    is_suspect: bool
 
 
 class BoundedRun(Generic[_Load]):
@@ -192,21 +195,26 @@ class BoundedRun(Generic[_Load]):
         return RunSummary(self._loads, self._audits, ended, error)
 
     def _work_through(self, ahead: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> Ended:
-        following: Future[_Load | None] | None = None
+        following: Future[_Claimed[_Load] | None] | None = None
         written: Future[None] | None = None
+        was_suspect = False
         ended = Ended.STOPPING
         while not self._tools.stopping.is_set():
             if self._loads and self._is_time_up():
                 ended = Ended.TIME_IS_UP
                 break
-            load = following.result() if following else self._next_load()
-            if load is None:
+            claimed = following.result() if following else self._next_load()
+            if claimed is None:
                 ended = Ended.NOTHING_LEFT
                 break
             following = None
             if self._work.looks_ahead and not self._is_time_up():
                 following = ahead.submit(copy_context().run, self._next_load)
-            finish = self._process(load)
+            if written is not None and (claimed.is_suspect or was_suspect):
+                # One that kills its worker must find nothing of others that is not yet written.
+                written.result()
+            finish = self._process(claimed.load)
+            was_suspect = claimed.is_suspect
             if written is not None:
                 written.result()
             written = writer.submit(copy_context().run, self._write, finish)
@@ -225,15 +233,17 @@ class BoundedRun(Generic[_Load]):
     def _write(self, finish: Finish) -> None:
         self._audits += finish()
 
-    def _next_load(self) -> _Load | None:
+    def _next_load(self) -> _Claimed[_Load] | None:
         tools = self._tools
         with translated(), tools.sessions.begin() as session:
             claimed = self._work.claim(session)
         if not claimed:
             return None
         tools.held.add(audit.lease for audit in claimed)
+        tools.metrics.claimed(self._work.stage, claimed)
         tools.waker.wake(self._work.stage, "more waits")
-        return self._work.prepare(claimed)
+        is_suspect = any(audit.worker_lost for audit in claimed)
+        return _Claimed(self._work.prepare(claimed), is_suspect)
 
     def _is_time_up(self) -> bool:
         return time.monotonic() >= self._ends_at

@@ -12,18 +12,20 @@ from structlog.contextvars import bound_contextvars
 from db.claiming import ClaimedAudit, claim_verification
 from db.line import Stage
 from db.progress import SpanKey, save_verification
-from halldetect.errors import HallDetectError
+from halldetect.errors import HallDetectError, VerificationError
 from halldetect.logs import get_logger
 from halldetect.model_loading import audit_options
 from halldetect.nli.batching import BatchStatistics
-from halldetect.results import score_claims, warnings_of
+from halldetect.results import extraction_warnings, score_claims, warnings_of
 from halldetect.scoring.matrix import ProbabilityMatrix
 from halldetect.sources import PreparedSource
 from halldetect.text.sentences import SPLITTER
+from halldetect.told_faults import told
 from halldetect.verification import Hypotheses, VerificationInput, hypotheses_of, verify
 from worker.models import VerificationModels
 from worker.probes import encoder_fault
 from worker.run import Finish, ModelBroken, RunTools, WorkInterrupted
+from worker.watchdog import Watchdog
 
 _log = get_logger(__name__)
 
@@ -131,7 +133,7 @@ class VerificationWork:
             self._raise_if_broken(error)
             if len(audits) == 1:
                 return [error]
-            _log.warning("a load failed; its audits run one by one", error=str(error))
+            _log.warning("a load failed; its audits run one by one", error=told(error))
         return [self._verify_alone(one) for one in audits]
 
     def _verify_alone(self, one: PreparedAudit) -> ProbabilityMatrix | Exception:
@@ -144,19 +146,29 @@ class VerificationWork:
             return error
 
     def _raise_if_broken(self, error: Exception) -> None:
-        if not isinstance(error, HallDetectError) and encoder_fault(self._nli):
-            raise ModelBroken(str(error)) from error
+        # A number that is none may come of the audit, or of a device that gives no others any more.
+        if isinstance(error, HallDetectError) and not isinstance(error, VerificationError):
+            return
+        if fault := encoder_fault(self._nli):
+            # What it says of our own text: the error may quote somebody else's.
+            raise ModelBroken(f"{type(fault).__name__}: {fault}") from error
 
     def _run_encoder(self, audits: Sequence[PreparedAudit]) -> list[ProbabilityMatrix]:
         watch = _LoadWatch(self._options.token_budget, lambda: self._check(audits))
         try:
-            return verify(
-                self._nli,
-                [VerificationInput(one.source, one.hypotheses) for one in audits],
-                token_budget=self._options.token_budget,
-                preselected_spans=self._options.preselected_spans,
-                on_batch=watch.on_batch,
-            )
+            with Watchdog(self._nli.provenance.name) as watchdog:
+
+                def on_batch(batch: BatchStatistics) -> None:
+                    watchdog.start_anew()
+                    watch.on_batch(batch)
+
+                return verify(
+                    self._nli,
+                    [VerificationInput(one.source, one.hypotheses) for one in audits],
+                    token_budget=self._options.token_budget,
+                    preselected_spans=self._options.preselected_spans,
+                    on_batch=on_batch,
+                )
         finally:
             self._report(watch, len(audits))
 
@@ -194,7 +206,7 @@ class VerificationWork:
             except Exception as error:  # its policy may not fit its source
                 self._tools.outcomes.settle(audit, error)
                 return False
-            return self._tools.outcomes.store(
+            is_stored = self._tools.outcomes.store(
                 audit,
                 lambda session: save_verification(
                     session,
@@ -205,11 +217,19 @@ class VerificationWork:
                     hypotheses=one.hypotheses,
                     matrix=matrix,
                     score=score,
-                    warnings=warnings_of(one.source, one.hypotheses),
+                    warnings=[
+                        *extraction_warnings(audit.generations),
+                        *warnings_of(one.source, one.hypotheses),
+                    ],
                     model_id=self._model_id,
                     preselected_spans=self._options.preselected_spans,
                 ),
             )
+            if is_stored:
+                _log.info(
+                    "audit completed", claims=len(audit.claims), spans=len(one.source.library.spans)
+                )
+            return is_stored
 
 
 class _LoadWatch:

@@ -62,14 +62,11 @@ class Waker:
             # Without any worker one wake-up waits for the first that starts.
             if self._wake_ups.queued(queue_of(stage)) >= max(1, len(able)):
                 return False
-            self._wake_ups.send(
-                stage,
-                batch_id=batch_id,
-                audit_id=audit_id if batch_id is None else None,
-                reason=reason,
-            )
+            ids = {"batch_id": batch_id, "audit_id": audit_id if batch_id is None else None}
+            task_id = self._wake_ups.send(stage, **ids, reason=reason)
         except QueueUnavailable as error:
             _log.warning("no wake-up was sent", stage=stage.value, error=str(error))
             self._silent_until = time.monotonic() + _PAUSE_SECONDS
             return False
+        _log.info("sent a wake-up", stage=stage.value, reason=reason, **ids, sent_task_id=task_id)
         return True

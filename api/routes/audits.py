@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from api import examples, openapi
 from api.bodies import JsonBody
 from api.cursors import make_cursor, read_cursor
-from api.dependencies import IdempotencyKey, NoQuery, ServiceOf, identity
+from api.dependencies import IdempotencyKey, NoQuery, PathId, ServiceOf, identity
 from api.idempotency import Repeatable
 from api.keys import Reader, Submitter
 from api.problems import not_found
@@ -20,8 +20,10 @@ from api.schemas import AuditPage, AuditQuery, SubmittedAudit, TrailQuery
 from db.audits import get_audit, list_audits
 from db.submission import submit_audit
 from db.trails import StoredAudit
+from halldetect.logs import get_logger
 
 router = APIRouter(prefix="/audits", tags=["audits"])
+_log = get_logger(__name__)
 
 
 @router.post(
@@ -49,11 +51,12 @@ def submit(
         answered = repeatable.first_answer(session)
         if answered is not None:
             return answered
-        service.back_pressure.look(session)
-        service.back_pressure.admit(1)
+        service.waiting_limits.look(session, caller.api_key_id)
+        service.waiting_limits.admit(1, caller.api_key_id)
         audit_id = submit_audit(session, record, settings.policy_name, caller.api_key_id)
         answer = SubmittedAudit(id=str(audit_id), custom_id=record.custom_id)
         response = repeatable.accepted(session, f"/v1/audits/{audit_id}", answer)
+    _log.info("audit submitted", audit_id=audit_id, api_key_id=caller.api_key_id)
     service.wake(audit_id=audit_id)
     return response
 
@@ -94,7 +97,7 @@ def list_all(
     },
 )
 def read(
-    caller: Reader, audit_id: str, query: Annotated[TrailQuery, Query()], service: ServiceOf
+    caller: Reader, audit_id: PathId, query: Annotated[TrailQuery, Query()], service: ServiceOf
 ) -> Response:
     """Return the whole trail of an audit, as far as it is."""
     number = identity(audit_id, "audit")

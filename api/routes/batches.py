@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 from api import examples, openapi
 from api.bodies import JSON_LINES, check_media_type, content_encoding
 from api.cursors import make_cursor, read_cursor
-from api.dependencies import IdempotencyKey, NoQuery, Service, ServiceOf, identity
+from api.dependencies import IdempotencyKey, NoQuery, PathId, Service, ServiceOf, identity
 from api.idempotency import Repeatable
 from api.ingestion import store_batch
 from api.keys import Reader, Submitter
@@ -63,7 +63,7 @@ async def submit(
     packed = content_encoding(request, accepted=["gzip"]) == "gzip"
     await run_in_threadpool(_check_options, service, options)
     if key is None:  # with a key it may be the repetition of what was stored
-        await run_in_threadpool(_check_backlog, service)
+        await run_in_threadpool(_check_backlog, service, caller)
     with Spool(max_bytes=service.settings.max_upload_bytes, packed=packed) as spool:
         await receive(request, spool)
         repeatable = Repeatable.of(request, key, spool.sha256, caller)
@@ -86,10 +86,10 @@ def _check_options(service: Service, options: UploadOptions) -> None:
             get_policy(session, options.policy)
 
 
-def _check_backlog(service: Service) -> None:
+def _check_backlog(service: Service, caller: Caller) -> None:
     """Refuse before the upload if nothing more may wait."""
     with service.transaction() as session:
-        service.back_pressure.look(session)
+        service.waiting_limits.look(session, caller.api_key_id)
 
 
 @router.get(
@@ -122,7 +122,7 @@ def list_all(caller: Reader, query: Annotated[PageQuery, Query()], service: Serv
         **openapi.problems(404, 422),
     },
 )
-def read(caller: Reader, batch_id: str, service: ServiceOf) -> BatchView:
+def read(caller: Reader, batch_id: PathId, service: ServiceOf) -> BatchView:
     """Return how far a batch is, counted from its audits."""
     return _view(service, identity(batch_id, "batch"), caller)
 
@@ -134,7 +134,7 @@ def read(caller: Reader, batch_id: str, service: ServiceOf) -> BatchView:
     responses={200: openapi.result_lines(), **openapi.problems(404, 422)},
 )
 def results(
-    caller: Reader, batch_id: str, query: Annotated[TrailQuery, Query()], service: ServiceOf
+    caller: Reader, batch_id: PathId, query: Annotated[TrailQuery, Query()], service: ServiceOf
 ) -> StreamingResponse:
     """Return one trail a line in the order of submission, also of audits that still wait."""
     number = identity(batch_id, "batch")
@@ -154,7 +154,7 @@ def results(
         **openapi.problems(404, 422),
     },
 )
-def cancel(caller: Submitter, batch_id: str, service: ServiceOf) -> BatchView:
+def cancel(caller: Submitter, batch_id: PathId, service: ServiceOf) -> BatchView:
     """Cancel what has not ended. What has ended stays; cancelling again changes nothing."""
     number = identity(batch_id, "batch")
     with service.transaction() as session:

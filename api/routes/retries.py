@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 
 from api import examples, openapi
-from api.dependencies import NoQuery, Service, ServiceOf, identity
+from api.dependencies import NoQuery, PathId, Service, ServiceOf, identity
 from api.keys import Submitter
 from api.problems import Kind, Problem, not_found
 from api.schemas import RetriedBatch, SubmittedAudit
@@ -32,7 +32,7 @@ router = APIRouter()
         409: openapi.problem(examples.NOT_FAILED),
     },
 )
-def retry_one(caller: Submitter, audit_id: str, service: ServiceOf) -> SubmittedAudit:
+def retry_one(caller: Submitter, audit_id: PathId, service: ServiceOf) -> SubmittedAudit:
     """Put a failed audit back into the line, with its claims if it has them and no faults."""
     number = identity(audit_id, "audit")
     with service.transaction() as session:
@@ -58,7 +58,7 @@ def retry_one(caller: Submitter, audit_id: str, service: ServiceOf) -> Submitted
         409: openapi.problem(examples.NOTHING_FAILED),
     },
 )
-def retry_all(caller: Submitter, batch_id: str, service: ServiceOf) -> RetriedBatch:
+def retry_all(caller: Submitter, batch_id: PathId, service: ServiceOf) -> RetriedBatch:
     """Put every failed audit of a batch back into the line; the others stay as they are."""
     number = identity(batch_id, "batch")
     with service.transaction() as session:

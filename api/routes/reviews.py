@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from api import examples, openapi
 from api.bodies import JsonBody
 from api.cursors import make_cursor, read_cursor
-from api.dependencies import NoQuery, ServiceOf, identity
+from api.dependencies import NoQuery, PathId, ServiceOf, identity
 from api.json_bodies import body_schema, read_body
 from api.keys import Reader, Reviewer
 from api.problems import not_found
@@ -47,7 +47,7 @@ router = APIRouter(tags=["reviews"])
     },
 )
 def review(
-    caller: Reviewer, claim_id: str, body: JsonBody, response: Response, service: ServiceOf
+    caller: Reviewer, claim_id: PathId, body: JsonBody, response: Response, service: ServiceOf
 ) -> ReviewView:
     """Review a claim. Reviews are only added: of each reviewer the last one counts."""
     number = identity(claim_id, "claim")
@@ -76,7 +76,7 @@ def review(
         **openapi.problems(404, 422),
     },
 )
-def list_of_claim(caller: Reader, claim_id: str, service: ServiceOf) -> ReviewList:
+def list_of_claim(caller: Reader, claim_id: PathId, service: ServiceOf) -> ReviewList:
     """List the reviews of a claim, oldest first, also after the claim was deleted."""
     number = identity(claim_id, "claim")
     with service.transaction() as session:
@@ -95,7 +95,7 @@ def list_of_claim(caller: Reader, claim_id: str, service: ServiceOf) -> ReviewLi
         **openapi.problems(404, 422),
     },
 )
-def read(caller: Reader, review_id: str, service: ServiceOf) -> ReviewView:
+def read(caller: Reader, review_id: PathId, service: ServiceOf) -> ReviewView:
     """Return a review."""
     number = identity(review_id, "review")
     with service.transaction() as session:
@@ -114,7 +114,7 @@ def read(caller: Reader, review_id: str, service: ServiceOf) -> ReviewView:
     },
 )
 def list_flagged(
-    caller: Reader, batch_id: str, query: Annotated[FlaggedQuery, Query()], service: ServiceOf
+    caller: Reader, batch_id: PathId, query: Annotated[FlaggedQuery, Query()], service: ServiceOf
 ) -> FlaggedPage:
     """List claims to review: contradicted or unsupported, and not reviewed by the reviewer yet."""
     number = identity(batch_id, "batch")
@@ -142,7 +142,7 @@ def list_flagged(
     },
 )
 def summarise(
-    caller: Reader, batch_id: str, query: Annotated[SummaryQuery, Query()], service: ServiceOf
+    caller: Reader, batch_id: PathId, query: Annotated[SummaryQuery, Query()], service: ServiceOf
 ) -> ReviewSummary:
     """Compare the reviews of a batch's claims with the verdicts that stood."""
     number = identity(batch_id, "batch")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from api import examples, openapi
 from api.bodies import JsonBody
-from api.dependencies import IdempotencyKey, NoQuery, ServiceOf, identity
+from api.dependencies import IdempotencyKey, NoQuery, PathId, ServiceOf, identity
 from api.idempotency import Repeatable
 from api.json_bodies import body_schema, read_body
 from api.keys import Reader, Submitter
@@ -61,7 +61,7 @@ def submit(
         **openapi.problems(404, 422),
     },
 )
-def read(caller: Reader, scoring_id: str, service: ServiceOf) -> ScoringView:
+def read(caller: Reader, scoring_id: PathId, service: ServiceOf) -> ScoringView:
     """Return how far a rescoring is."""
     number = identity(scoring_id, "scoring")
     with service.transaction() as session:
@@ -79,7 +79,7 @@ def read(caller: Reader, scoring_id: str, service: ServiceOf) -> ScoringView:
 )
 def comparison(
     caller: Reader,
-    scoring_id: str,
+    scoring_id: PathId,
     query: Annotated[ComparisonQuery, Query()],
     service: ServiceOf,
 ) -> Comparison:

@@ -8,7 +8,6 @@ from typing import Any
 
 from rich.text import Text
 
-from cli.client.address import api_address
 from cli.client.service import Service
 from cli.consoles import results_console, tell
 from cli.printable import printable
@@ -43,7 +42,7 @@ def list_failed(batch_id: int | None, settings: Settings, *, as_json: bool) -> i
     """
     filters: dict[str, str | int] = {"status": "failed"}
     count = 0
-    with Service(api_address(settings)) as service:
+    with Service.of(settings) as service:
         if batch_id is not None:
             service.batch(batch_id)
             filters["batch_id"] = batch_id

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cli.client.address import api_address
 from cli.client.service import Service
 from cli.consoles import results_console, tell
 from halldetect.errors import InputError
@@ -35,7 +34,7 @@ def retry_audits(audit_ids: Sequence[int], settings: Settings) -> int:
     """
     code = _EXIT_DONE
     console = results_console()
-    with Service(api_address(settings)) as service:
+    with Service.of(settings) as service:
         for audit_id in audit_ids:
             try:
                 audit = service.retry_audit(audit_id)
@@ -62,7 +61,7 @@ def retry_failed_of(batch_id: int, settings: Settings) -> int:
     ServiceError
         The service cannot be reached, or failed.
     """
-    with Service(api_address(settings)) as service:
+    with Service.of(settings) as service:
         batch = service.retry_batch(batch_id)
     results_console().print(
         f"batch {batch['id']}: {batch['retried']:,} audits wait again, {batch['queued']:,} for "

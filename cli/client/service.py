@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from types import TracebackType
@@ -142,11 +142,29 @@ class Service:
         """Put the failed audits of a batch back into the line; return how many there were."""
         return self._document(self._request("POST", f"/v1/batches/{batch_id}/retry"))
 
+    def create_webhook(self, url: str) -> dict[str, Any]:
+        """Make a webhook and return its description, with its secret."""
+        return self._document(self._request("POST", "/v1/webhooks", json={"url": url}))
+
+    def webhooks(self) -> Iterator[dict[str, Any]]:
+        """Yield the descriptions of all webhooks, newest first."""
+        return self._items("/v1/webhooks", {})
+
+    def delete_webhook(self, webhook_id: int) -> None:
+        """Delete a webhook."""
+        response = self._request("DELETE", f"/v1/webhooks/{webhook_id}")
+        if response.status_code != httpx.codes.NO_CONTENT:
+            self._refuse(response)
+
     def audits(self, **filters: str | int) -> Iterator[dict[str, Any]]:
         """Yield the summaries of all audits that the filters of ``GET /v1/audits`` let through."""
+        return self._items("/v1/audits", filters)
+
+    def _items(self, path: str, filters: Mapping[str, str | int]) -> Iterator[dict[str, Any]]:
+        """Yield what a list holds, page after page."""
         query = {**filters, "limit": _PAGE}
         while True:
-            page = self._document(self._request("GET", "/v1/audits", params=query))
+            page = self._document(self._request("GET", path, params=query))
             yield from page["items"]
             if page["next_cursor"] is None:
                 return

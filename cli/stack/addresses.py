@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from cli.stack.ports import LOOPBACK, port_or_another
+from cli.stack.ports import LOOPBACK, free_port, port_or_another
 from halldetect.settings import Settings
 
 POSTGRES = "postgres"
 VALKEY = "valkey"
 API = "api"
 FLOWER = "flower"
+_PARTS = (POSTGRES, VALKEY, API, FLOWER)
 
 # Not the servers' usual ports, where the machine's own are likely to be.
 _POSTGRES_PORT = 15432
 _VALKEY_PORT = 16379
+_LAST_PORT = 65535
 _FLOWER_USER = "halldetect"
 _EVERY_INTERFACE = ("0.0.0.0", "::", "")  # noqa: S104  # recognised here, never bound to
 
 
 class Addresses:
-    """One port for each part that listens, and the addresses made of them.
+    """One port for each part that listens, workers' figures included, and the addresses of them.
 
     Parameters
     ----------
@@ -31,6 +33,7 @@ class Addresses:
     def __init__(self, settings: Settings, flower_password: str) -> None:
         self._api_host = settings.api_host
         self._flower_password = flower_password
+        self._metrics_port = settings.metrics_port
         self.ports = {
             POSTGRES: _POSTGRES_PORT,
             VALKEY: _VALKEY_PORT,
@@ -46,17 +49,31 @@ class Addresses:
         """
         host = self._api_host if part == API else LOOPBACK
         others = [port for name, port in self.ports.items() if name != part]
-        wanted = self.ports[part]
+        wanted = self.ports.setdefault(part, self._worker_port())
         self.ports[part] = port_or_another(wanted, host, except_for=others)
         if self.ports[part] == wanted:
             return None
         return f"port {wanted} is taken: {part} listens on {self.ports[part]}"
+
+    def _worker_port(self) -> int:
+        """Return where another worker's figures are to be read: the ports follow each other."""
+        if self._metrics_port is None:
+            return free_port()
+        return min(self._metrics_port + len(self.ports) - len(_PARTS), _LAST_PORT)
 
     @property
     def api_url(self) -> str:
         """Where to reach the API from this machine."""
         host = LOOPBACK if self._api_host in _EVERY_INTERFACE else self._api_host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.ports[API]}"
+
+    def metrics_url(self, part: str) -> str | None:
+        """Where to reach the figures of the API or of a worker; None for what has none."""
+        if part == API:
+            return f"{self.api_url}/metrics"
+        if part in _PARTS or part not in self.ports:
+            return None
+        return f"http://{LOOPBACK}:{self.ports[part]}/metrics"
 
     @property
     def flower_credentials(self) -> str:

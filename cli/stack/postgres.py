@@ -190,6 +190,11 @@ class PostgresServer:
             "logging_collector": "off",
             "timezone": "UTC",
             "log_timezone": "UTC",
+            # No rows and no values in the log: they are texts under audit.
+            "log_error_verbosity": "terse",
+            "log_min_error_statement": "panic",
+            "log_parameter_max_length": "0",
+            "log_parameter_max_length_on_error": "0",
         }
         if not self._durable:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}

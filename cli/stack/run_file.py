@@ -29,6 +29,8 @@ class RunningChild(BaseModel):
         When the system says that this process began: numbers are used again, moments are not.
     log : Path
         Where it writes.
+    metrics_url : str or None
+        Where Prometheus reads its figures; None for what has none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -38,6 +40,7 @@ class RunningChild(BaseModel):
     pid: int | None
     created_at: float | None
     log: Path
+    metrics_url: str | None = None
 
 
 class RunningStack(BaseModel):

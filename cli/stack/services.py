@@ -97,7 +97,12 @@ class Services:
             name,
             lambda: command,
             is_ready=self.observer.worker_is_ready,
+            before_launch=lambda: self.addresses.settle(name),
             grace=_WORKER_GRACE_SECONDS,
+            variables=lambda: {
+                "HALLDETECT_METRICS_HOST": LOOPBACK,
+                "HALLDETECT_METRICS_PORT": str(self.addresses.ports[name]),
+            },
         )
 
     def _api(self) -> ChildPlan:
@@ -138,12 +143,16 @@ class Services:
         is_ready: Callable[[int], bool],
         before_launch: Callable[[], str | None] = lambda: None,
         grace: float = 10.0,
+        variables: Callable[[], dict[str, str]] = dict,
     ) -> ChildPlan:
         log = self.home.logs / f"{name}.log"
         return ChildPlan(
             name=name,
             launch=lambda: spawn(
-                command(), log=log, environment=self.environment(), folder=self.home.root
+                command(),
+                log=log,
+                environment=self.environment() | variables(),
+                folder=self.home.root,
             ),
             is_ready=is_ready,
             log=log,

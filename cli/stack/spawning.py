@@ -55,7 +55,7 @@ def spawn(
     prefix = _prefix(death_signal, as_nobody=as_nobody)
     try:
         with log.open("ab") as stream, open(stdin or os.devnull, "rb") as read:
-            return subprocess.Popen(  # noqa: S603  # our own commands
+            return subprocess.Popen(  # noqa: S603  # nosec B603  # our own commands, without a shell
                 [*prefix, *command],
                 stdin=read,
                 stdout=stream,
@@ -102,7 +102,7 @@ def _working_setpriv(options: tuple[str, ...]) -> list[str]:
     if setpriv is None or true is None:
         return []
     prefix = [setpriv, *options, "--"]
-    tried = subprocess.run([*prefix, true], capture_output=True, check=False)  # noqa: S603
+    tried = subprocess.run([*prefix, true], capture_output=True, check=False)  # noqa: S603  # nosec B603  # a program of the system
     return prefix if tried.returncode == 0 else []
 
 

@@ -221,6 +221,7 @@ class Stack:
                 pid=child.pid,
                 created_at=_creation_time(child.pid),
                 log=child.plan.log,
+                metrics_url=self._addresses.metrics_url(child.name),
             )
             for child in children
         )

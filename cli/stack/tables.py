@@ -66,6 +66,9 @@ def addresses(stack: RunningStack) -> Iterator[tuple[str, str]]:
     yield "Flower", stack.flower_url
     yield "Postgres", without_password(stack.database_url)
     yield "Redis", without_password(stack.redis_url)
+    for child in stack.children:
+        if child.metrics_url is not None:
+            yield f"metrics of {child.name}", child.metrics_url
     yield "data and logs", str(stack.home)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from halldetect.claims.antecedents import points_back, sentence_before
 from halldetect.claims.copy_check import CopyCheck, Placement
 from halldetect.claims.coverage import uncovered
-from halldetect.claims.extractor import ClaimExtractor
+from halldetect.claims.extractor import ClaimExtractor, Extraction
 from halldetect.claims.generation_lines import parse_lines
 from halldetect.claims.long_claims import PlacedText, pieces_of
 from halldetect.claims.model import (
@@ -57,6 +59,7 @@ def decompose(
     max_tokens: int = 96,
     mode: ExtractionMode = ExtractionMode.COVERED,
     max_sentences: int = 50_000,
+    max_seconds: float = inf,
 ) -> Decomposition:
     """Break `response` into claims, and record whatever is not audited.
 
@@ -79,6 +82,10 @@ def decompose(
         a language model gives one claim a statement in either mode.
     max_sentences : int
         Largest number of sentences of the response.
+    max_seconds : float
+        How long the extractor may take over the whole response. What it has not read by then is
+        audited sentence by sentence, in either mode, and `Decomposition.generations` says so
+        (`FinishReason.TIME`).
 
     Returns
     -------
@@ -97,8 +104,13 @@ def decompose(
         windows = _whole(response, statements, len(sentences))
     else:
         windows = windows_of(statements)
-    proposals = _propose(extractor, windows, check, statements, mode)
-    is_repaired = mode is ExtractionMode.COVERED or _without_model(proposals.generations)
+    ends_at = time.monotonic() + max_seconds
+    proposals = _propose(extractor, windows, check, statements, mode, ends_at)
+    is_repaired = (
+        mode is ExtractionMode.COVERED
+        or _without_model(proposals.generations)
+        or any(call.finish is FinishReason.TIME for call in proposals.generations)
+    )
     added: list[int] = []
     if is_repaired:
         words = [check.tokens(position) for position in range(len(statements))]
@@ -136,10 +148,14 @@ def _propose(
     check: CopyCheck,
     statements: Sequence[Statement],
     mode: ExtractionMode,
+    ends_at: float,
 ) -> _Proposals:
     proposals = _Proposals([], [], [], [])
     for window in windows:
-        extraction = extractor.extract(window.text, window.cap)
+        if time.monotonic() < ends_at:
+            extraction = extractor.extract(window.text, window.cap, ends_at)
+        else:
+            extraction = Extraction("", FinishReason.TIME)
         proposed = parse_lines(extraction, window.cap)
         proposals.generations.append(
             Generation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 from halldetect.claims.model import FinishReason
@@ -18,7 +19,7 @@ class Extraction:
     output : str
         Text exactly as generated; empty for an extractor without a language model.
     finish : FinishReason
-        ``length`` when the token limit cut the output.
+        ``length`` when the token limit cut the output, ``time`` when the time was up.
     prompt_tokens, output_tokens : int
         Tokens read and written.
     """
@@ -36,5 +37,9 @@ class ClaimExtractor(Protocol):
     def provenance(self) -> ModelProvenance:
         """Identity of the model behind the proposals."""
 
-    def extract(self, text: str, max_claims: int) -> Extraction:
-        """Propose at most `max_claims` claims, one a line, for `text`."""
+    def extract(self, text: str, max_claims: int, ends_at: float = inf) -> Extraction:
+        """Propose at most `max_claims` claims, one a line, for `text`.
+
+        An extractor that takes long stops when `time.monotonic` reaches `ends_at`, and returns
+        what it has by then, with `FinishReason.TIME`.
+        """

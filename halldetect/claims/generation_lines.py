@@ -88,7 +88,7 @@ def parse_lines(extraction: Extraction, max_claims: int) -> ProposedLines:
 def _is_cut(extraction: Extraction) -> bool:
     output = extraction.output
     is_open = bool(output.strip()) and not output.endswith("\n")
-    return extraction.finish is FinishReason.LENGTH and is_open
+    return extraction.finish in (FinishReason.LENGTH, FinishReason.TIME) and is_open
 
 
 def strip_marks(line: str) -> str:

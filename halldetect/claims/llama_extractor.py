@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +88,11 @@ class LlamaExtractor:
         self._warm_tokens = len(warm)
         self.provenance = _provenance(self._llama, path, gpu_layers)
 
-    def extract(self, text: str, max_claims: int) -> Extraction:
+    def extract(self, text: str, max_claims: int, ends_at: float = inf) -> Extraction:
         """Propose at most `max_claims` claims for `text` by greedy decoding.
+
+        The time is looked at between two tokens: a call into llama.cpp that never returns is not
+        ended by it.
 
         Raises
         ------
@@ -104,7 +109,7 @@ class LlamaExtractor:
                     f"ones, but the extractor's context holds {self._context_tokens}: raise "
                     "HALLDETECT_EXTRACTOR_CONTEXT_TOKENS"
                 )
-            tokens, finish = self._decode(prompt, max_claims)
+            tokens, finish = self._decode(prompt, max_claims, ends_at)
             output = self._llama.detokenize(tokens).decode("utf-8", errors="replace")
         return Extraction(output, finish, len(prompt), len(tokens))
 
@@ -123,7 +128,9 @@ class LlamaExtractor:
         head = self._llama.tokenize(before.encode(), add_bos=add_begin, special=True)
         return head, self._llama.tokenize(after.encode(), add_bos=False, special=True)
 
-    def _decode(self, prompt: list[int], max_claims: int) -> tuple[list[int], FinishReason]:
+    def _decode(
+        self, prompt: list[int], max_claims: int, ends_at: float
+    ) -> tuple[list[int], FinishReason]:
         import llama_cpp
 
         # Forget everything after the instruction: the next call must not see this one's state.
@@ -134,6 +141,8 @@ class LlamaExtractor:
         for token in self._llama.generate(prompt, temp=0.0, repeat_penalty=1.0):
             if self._on_token is not None:
                 self._on_token()
+            if time.monotonic() >= ends_at:
+                return tokens, FinishReason.TIME
             if llama_cpp.llama_vocab_is_eog(vocabulary, token):
                 return tokens, FinishReason.STOP
             tokens.append(token)

@@ -58,6 +58,7 @@ class FinishReason(StrEnum):
     LENGTH = "length"  # the token limit cut the output
     REPETITION = "repetition"  # the model had begun to loop, which greedy decoding never leaves
     CAP = "cap"  # as many lines as claims were asked for
+    TIME = "time"  # the audit's time for extraction was up
     NONE = "none"  # nothing was generated: the extractor has no language model
 
 

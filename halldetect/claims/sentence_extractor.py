@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from halldetect.claims.extractor import Extraction
 from halldetect.claims.model import FinishReason
 from halldetect.provenance import ModelProvenance
@@ -17,6 +19,6 @@ class SentenceExtractor:
             name="sentences", backend="sentences", revision="", dtype="", device="cpu"
         )
 
-    def extract(self, text: str, max_claims: int) -> Extraction:
+    def extract(self, text: str, max_claims: int, ends_at: float = inf) -> Extraction:
         """Return the empty extraction, whatever `text` and `max_claims` are."""
         return Extraction(output="", finish=FinishReason.NONE)

@@ -245,7 +245,8 @@ def _choose_dtype(dtype: str, device: torch.device) -> str:
 def _open_network(folder: Path, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
     try:
         with _quiet_loading():
-            network, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+            # A local folder: what the hub has was fetched at its revision before.
+            network, report = transformers.AutoModelForSequenceClassification.from_pretrained(  # nosec B615
                 str(folder),
                 dtype=dtype,
                 local_files_only=True,

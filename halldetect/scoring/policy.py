@@ -41,6 +41,9 @@ class Aggregation(StrEnum):
     ROW_MAX = "row-max"
 
 
+LARGEST_GRANULARITY = 2**31
+
+
 def _without_negative_zero(value: float) -> float:
     # -0.0 equals 0.0 but is written differently, so it would change the version.
     return value + 0.0
@@ -67,7 +70,7 @@ Margin = Annotated[
     AfterValidator(_without_negative_zero),
 ]
 Granularities = Annotated[
-    tuple[Annotated[int, Field(strict=True, le=2**31)], ...],
+    tuple[Annotated[int, Field(strict=True, le=LARGEST_GRANULARITY)], ...],
     Field(min_length=1, max_length=64),
     AfterValidator(_sorted_granularities),
 ]

@@ -17,6 +17,7 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
+import flower.urls
 import psutil
 import pytest
 
@@ -187,6 +188,23 @@ def test_a_taken_port_is_replaced_and_the_new_one_said(up, taken):
     assert f"API: {stack.api_url}/docs" in up.printed
 
 
+def test_workers_and_the_api_tell_their_figures_where_the_status_says(up, halldetect):
+    status = json.loads(halldetect("status", "--json", HALLDETECT_HOME=str(up.home)).stdout)
+    urls = {child["name"]: child["metrics_url"] for child in status["children"]}
+    assert {name for name, url in urls.items() if url} == {
+        "api",
+        "extraction",
+        "nli",
+        "maintenance",
+    }
+    for name in ("extraction", "nli", "maintenance"):
+        with urllib.request.urlopen(urls[name]) as answer:
+            assert b'halldetect_worker_state{state="ready"} 1.0' in answer.read()
+        assert f"metrics of {name}: {urls[name]}" in up.printed
+    with urllib.request.urlopen(urls["api"]) as answer:
+        assert b"halldetect_waiting_audits" in answer.read()
+
+
 def test_everything_listens_on_loopback_only(up):
     stack = read_running_stack(up.home)
     addresses = {
@@ -207,6 +225,39 @@ def test_flower_shows_the_workers_to_those_who_know_the_password(up):
     assert refused.value.code == 401
     workers = get(f"http://{place}/api/workers?refresh=1", user)
     assert {name.partition("@")[0] for name in workers} == {"extraction", "nli", "maintenance"}
+
+
+# Without its password Flower shows figures, and its own pictures and forms.
+FLOWER_IS_OPEN = {"/metrics", "/healthcheck", "/login/?", "/logout", "/static/(.*)", ".*"}
+WRONG = {"Authorization": f"Basic {base64.b64encode(b'halldetect:guess').decode()}"}
+
+
+def status_of(url, method, headers):
+    request = urllib.request.Request(url, headers=headers, method=method)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+def test_flower_wants_its_password_wherever_it_shows_or_does_something(up):
+    place = read_running_stack(up.home).flower_url.rpartition("@")[2]
+    addresses = {
+        page[0] if isinstance(page, tuple) else page.regex.pattern.rstrip("$")
+        for page in flower.urls.handlers
+    }
+    assert addresses > FLOWER_IS_OPEN
+    for address in addresses - FLOWER_IS_OPEN:
+        path = address.replace("(.+)", "x").replace("(.*)", "x")
+        statuses = [
+            status_of(f"http://{place}{path}", method, headers)
+            for method in ("GET", "POST")
+            for headers in ({}, WRONG)
+        ]
+        assert 401 in statuses, path
+        assert set(statuses) <= {401, 405}, path  # 405: it does not take this method at all
 
 
 def test_no_password_is_visible_to_other_users(up):

@@ -32,7 +32,7 @@ class ScriptedExtractor:
         self.seen = []
         self._extraction = Extraction(output, finish, 10, 5)
 
-    def extract(self, text, max_claims):
+    def extract(self, text, max_claims, ends_at):
         self.seen.append(text)
         return self._extraction
 

@@ -43,6 +43,9 @@ NEEDED = {
     ("POST", "/v1/scorings"): Scope.SUBMIT,
     ("GET", "/v1/scorings/{scoring_id}"): Scope.READ,
     ("GET", "/v1/scorings/{scoring_id}/comparison"): Scope.READ,
+    ("POST", "/v1/webhooks"): Scope.SUBMIT,
+    ("GET", "/v1/webhooks"): Scope.READ,
+    ("DELETE", "/v1/webhooks/{webhook_id}"): Scope.SUBMIT,
 }
 BY_ID = sorted(route for route in NEEDED if "_id}" in route[1])
 TEXTS = {
@@ -124,14 +127,22 @@ def owned(client, key, sessions, engine, auditor):
         "/v1/scorings", json={"policy": "paper", "selection": {}}, headers=owner
     ).json()["id"]
     rescorer(engine).run(int(scoring))
+    webhook = new_webhook(client, owner)
     ids = {
         "batch_id": batch,
         "audit_id": audit,
         "claim_id": claim,
         "review_id": review,
         "scoring_id": scoring,
+        "webhook_id": webhook,
     }
     return owner, ids
+
+
+def new_webhook(client, headers):
+    """Make a webhook and return its id."""
+    body = {"url": "https://hooks.example.org"}
+    return client.post("/v1/webhooks", json=body, headers=headers).json()["id"]
 
 
 def send(client, method, path, ids, headers):
@@ -241,6 +252,10 @@ def test_what_belongs_to_another_key_is_not_there(client, key, owned, route):
     assert refused.json()["detail"] == unknown.json()["detail"].replace("999999", number)
     for allowed in (owner, key(Scope.ADMIN)):
         answer = send(client, *route, ids, allowed)
+        if route[0] == "DELETE":
+            assert answer.status_code == 204
+            ids = {**ids, "webhook_id": new_webhook(client, owner)}  # for the next to delete
+            continue
         retried = route[1].endswith("/retry")  # nothing of it has failed
         assert answer.status_code in ((409,) if retried else (200, 201)), answer.text
 
@@ -268,6 +283,8 @@ def test_lists_hold_ones_own(client, key, owned):
     assert listed("/v1/audits", stranger, batch_id=ids["batch_id"]) == []
     assert listed("/v1/batches", owner) == listed("/v1/batches", admin) == [ids["batch_id"]]
     assert listed("/v1/batches", stranger) == []
+    assert listed("/v1/webhooks", owner) == listed("/v1/webhooks", admin) == [ids["webhook_id"]]
+    assert listed("/v1/webhooks", stranger) == []
 
 
 def test_rescorings_score_ones_own(client, key, owned, engine, sessions, auditor):
@@ -374,7 +391,9 @@ def test_no_secret_is_in_logs_answers_or_the_database(
     seen = json.dumps(logs, default=repr) + caplog.text
     seen += "".join(f"{answer.headers}{answer.text}" for answer in answers)
     with sessions() as session:
-        seen += str(session.connection().exec_driver_sql("SELECT * FROM halldetect.api_keys").all())
+        for table in ("api_keys", "api_key_secrets"):
+            rows = session.connection().exec_driver_sql(f"SELECT * FROM halldetect.{table}")
+            seen += str(rows.all())
     assert secret[3:-1] not in seen
     assert {entry.get("api_key_id") for entry in logs if entry["event"] == "request"} == {
         key_id,
@@ -388,7 +407,7 @@ def test_without_a_database_nobody_is_let_in(redis_url):
         redis_url=redis_url,
         api_keys_required=True,
     )
-    with TestClient(create_app(settings)) as client:
+    with TestClient(create_app(settings), base_url="http://localhost") as client:
         assert client.get("/v1/audits", headers=bearer("hd_a")).status_code == 503
         assert client.get("/v1/audits").status_code == 401
 

@@ -3,11 +3,15 @@
 import threading
 
 import pytest
+from sqlalchemy import event
 
 from api import back_pressure
 from api.back_pressure import BackPressure
 from api.problems import Problem
+from db.api_keys import create_key
+from db.backlog import count_waiting
 from db.engine import DatabaseUnavailable
+from db.scopes import Scope
 
 TEXTS = {"source": "The mill closed in 1998.", "response": "The mill closed."}
 JSONL = {"Content-Type": "application/jsonl"}
@@ -103,7 +107,7 @@ def test_nothing_is_counted_twice(make_client, execute, counted_always, jsonl, r
 
 
 def test_a_count_that_fails_is_tried_again(sessions, monkeypatch):
-    def fail(session, at_most):
+    def fail(*_):
         raise DatabaseUnavailable("gone")
 
     pressure = BackPressure(2)
@@ -141,3 +145,79 @@ def test_of_many_at_once_no_more_than_the_bound_are_admitted(sessions, monkeypat
     for thread in (*threads, *more):
         thread.join()
     assert len(admitted) == 50
+
+
+@pytest.fixture
+def owners(sessions):
+    """Make two keys; return the headers that they are sent in."""
+    with sessions.begin() as session:
+        made = [create_key(session, name, [Scope.SUBMIT, Scope.READ])[1] for name in "ab"]
+    return [{"Authorization": f"Bearer {secret}"} for secret in made]
+
+
+def refused_to_key(answer):
+    problem = answer.json()
+    assert (answer.status_code, problem["type"]) == (429, "urn:halldetect:problem:too-much-waiting")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert "of this API key wait, and at most 2 may" in problem["detail"]
+    assert "(HALLDETECT_MAX_WAITING_AUDITS_PER_KEY)" in problem["detail"]
+    return True
+
+
+def test_one_key_cannot_fill_the_line_for_all(make_client, owners, stored, jsonl, record):
+    client = make_client(api_keys_required=True, max_waiting_audits_per_key=2)
+    one, other = owners
+    for _ in range(2):
+        assert client.post("/v1/audits", json=TEXTS, headers=one).status_code == 202
+    assert refused_to_key(client.post("/v1/audits", json=TEXTS, headers=one))
+    batch = {"content": jsonl(record("a")), "headers": {**JSONL, **one}}
+    assert refused_to_key(client.post("/v1/batches", **batch))
+    assert client.post("/v1/audits", json=TEXTS, headers=other).status_code == 202
+    large = {"content": jsonl(*map(record, "abc")), "headers": {**JSONL, **other}}
+    answer = client.post("/v1/batches", **large)
+    assert answer.status_code == 413
+    assert "at most 2 of this API key may wait" in answer.json()["detail"]
+    assert stored("audits") == 3
+
+
+def test_what_a_key_had_waiting_before_the_start_counts_and_what_ended_does_not(
+    make_client, owners, execute, counted_always
+):
+    one, other = owners
+    for headers in (one, one, other):
+        make_client(api_keys_required=True).post("/v1/audits", json=TEXTS, headers=headers)
+    client = make_client(api_keys_required=True, max_waiting_audits_per_key=2)
+    assert refused_to_key(client.post("/v1/audits", json=TEXTS, headers=one))
+    execute(END)
+    assert client.post("/v1/audits", json=TEXTS, headers=one).status_code == 202
+
+
+def test_the_bound_on_all_holds_for_keys_too(make_client, owners):
+    client = make_client(api_keys_required=True, max_waiting_audits=2, max_waiting_audits_per_key=2)
+    for headers in owners:
+        assert client.post("/v1/audits", json=TEXTS, headers=headers).status_code == 202
+    assert refused(client.post("/v1/audits", json=TEXTS, headers=owners[0]))
+
+
+def test_who_has_no_key_is_bounded_by_the_whole_alone(make_client):
+    client = make_client(max_waiting_audits_per_key=1)
+    for _ in range(3):
+        assert client.post("/v1/audits", json=TEXTS).status_code == 202
+
+
+def test_one_keys_share_is_counted_without_reading_the_others(sessions, owners, make_client):
+    client = make_client(api_keys_required=True)
+    client.post("/v1/audits", json=TEXTS, headers=owners[0])
+    statements = []
+    with sessions() as session:
+        engine = session.get_bind()
+        event.listen(engine, "before_cursor_execute", lambda *all: statements.append(all[2:4]))
+        assert count_waiting(session, 5, 1) == 1
+        assert count_waiting(session, 5, 2) == 0
+        connection = session.connection()
+        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        # As after many executions, when the server no longer looks at the parameters.
+        connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_generic_plan")
+        sql, parameters = statements[0]
+        plan = connection.exec_driver_sql(f"EXPLAIN {sql}", parameters).scalars().all()
+    assert "ix_audits_api_key_id_waiting" in "".join(plan)

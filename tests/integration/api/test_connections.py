@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-HEAD = "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {type}\r\n{more}\r\n"
+HEAD = "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {type}\r\n{more}\r\n"
 
 
 def head(path, *, kind="application/jsonl", **more):
@@ -79,7 +79,9 @@ def test_clients_that_go_away_cost_one_line_each(server, quiet, wait_until, path
                 connection.sendall(head(path, kind=kind, Content_Length=1000) + b"0123456789")
         wait_until(lambda: len(logs) >= 100)
         with server.connect() as connection:
-            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            connection.sendall(
+                b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            )
             assert read_all(connection).startswith(b"HTTP/1.1 200 ")
     gone = [entry for entry in logs if "went away" in entry["event"]]
     assert len(gone) == 100
@@ -136,7 +138,7 @@ def test_a_reader_that_leaves_in_the_middle_holds_nothing(server, record, jsonl,
         assert read_all(connection).startswith(b"HTTP/1.1 202 ")
     with capture_logs() as logs:
         with server.connect() as connection:
-            connection.sendall(b"GET /v1/batches/1/results HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /v1/batches/1/results HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
         wait_until(lambda: logs)
     assert [entry["log_level"] for entry in logs] == ["info"]
@@ -154,7 +156,7 @@ def test_pretty_printed_json_is_read_and_a_path_cannot_forge_a_log_entry(server,
             answer += connection.recv(1000)
         assert answer.startswith(b"HTTP/1.1 202 ")
         connection.sendall(
-            b"GET /x%0A%7B%22event%22 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            b"GET /x%0A%7B%22event%22 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         )
         with suppress(ConnectionResetError):
             assert read_all(connection).startswith(b"HTTP/1.1 404 ")

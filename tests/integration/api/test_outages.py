@@ -45,7 +45,6 @@ def test_without_a_database_it_says_503_and_recovers(client, close_database, rec
         ("GET", "/v1/batches/1/results", {}),
         ("POST", "/v1/batches/1/cancel", {}),
         ("GET", "/v1/policies", {}),
-        ("GET", "/metrics", {}),
     ]
     close_database("false")
     for method, path, options in requests:
@@ -54,6 +53,12 @@ def test_without_a_database_it_says_503_and_recovers(client, close_database, rec
         assert answer.headers["Content-Type"] == "application/problem+json"
         assert int(answer.headers["Retry-After"]) > 0
     assert client.get("/healthz").status_code == 200
+    # An outage is when one wants to see what the process itself knows.
+    metrics = client.get("/metrics")
+    assert metrics.status_code == 200
+    assert "\nhalldetect_database_up 0.0\n" in metrics.text
+    assert 'halldetect_http_problems_total{kind="unavailable"} 8.0\n' in metrics.text
+    assert "halldetect_waiting_audits" not in metrics.text
     close_database("true")
     assert client.post("/v1/batches", **upload).status_code == 202
     for method, path, options in requests:
@@ -63,23 +68,26 @@ def test_without_a_database_it_says_503_and_recovers(client, close_database, rec
 
 def test_without_a_broker_work_is_stored_all_the_same(database, stored, record, jsonl):
     app = create_app(load_settings(database_url=database, redis_url=NO_BROKER))
-    with TestClient(app) as client, capture_logs() as logs:
+    with TestClient(app, base_url="http://localhost") as client, capture_logs() as logs:
         assert client.post("/v1/audits", json=TEXTS).status_code == 202
         answer = client.post(
             "/v1/batches",
             content=jsonl(record("a")),
             headers={"Content-Type": "application/jsonl"},
         )
+        metrics = client.get("/metrics").text
     assert answer.status_code == 202
     assert (stored("audits"), stored("batches")) == (2, 1)
     warnings = [entry for entry in logs if entry["log_level"] == "warning"]
+    assert 'halldetect_wake_up_failures_total{task="halldetect.extract"} 2.0\n' in metrics
+    assert 'halldetect_wake_ups_sent_total{task="halldetect.extract"} 0.0\n' in metrics
     assert [(entry["audit_id"], entry["batch_id"]) for entry in warnings] == [(1, None), (None, 1)]
 
 
 def test_it_is_ready_when_all_is_there(client):
     answer = client.get("/readyz")
     assert answer.status_code == 200
-    assert answer.json() == {"status": "ready"}
+    assert answer.json()["status"] == "ready"
     assert client.get("/healthz").json() == {"status": "ok"}
 
 
@@ -91,13 +99,14 @@ def test_it_says_what_is_missing(database, empty_database, redis_url):
         (NO_DATABASE, NO_BROKER, ["database", "broker"]),
     ):
         app = create_app(load_settings(database_url=database_url, redis_url=broker_url))
-        with TestClient(app) as client:
+        with TestClient(app, base_url="http://localhost") as client:
             answer = client.get("/readyz")
         assert answer.status_code == 503
         document = answer.json()
         assert document["missing"] == missing
         assert int(answer.headers["Retry-After"]) > 0
         assert "secret" not in answer.text
+        assert "127.0.0.1" not in answer.text
         if missing == ["schema"]:
             assert head_revision() in document["detail"]
             assert "db.migrate upgrade" in document["detail"]
@@ -125,7 +134,10 @@ def test_an_unforeseen_error_is_told_without_its_trace(settings, monkeypatch):
         raise RuntimeError("a secret of the house")
 
     monkeypatch.setattr("api.routes.audits.list_audits", fail)
-    with TestClient(app, raise_server_exceptions=False) as client, capture_logs() as logs:
+    with (
+        TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client,
+        capture_logs() as logs,
+    ):
         answer = client.get("/v1/audits")
     assert answer.status_code == 500
     assert answer.headers["Content-Type"] == "application/problem+json"

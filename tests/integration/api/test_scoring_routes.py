@@ -145,7 +145,7 @@ def test_a_repeated_request_is_answered_as_the_first(batch, post, stored):
 
 def test_without_a_broker_the_rescoring_is_stored_all_the_same(database, batch):
     settings = load_settings(database_url=database, redis_url="redis://127.0.0.1:1/0")
-    with TestClient(create_app(settings)) as client:
+    with TestClient(create_app(settings), base_url="http://localhost") as client:
         answer = client.post("/v1/scorings", json={"policy": "lenient", "selection": {}})
         assert answer.status_code == 202
         assert client.get(answer.headers["Location"]).json()["status"] == "waiting"

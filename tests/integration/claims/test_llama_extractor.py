@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import threading
+import time
 from importlib.util import find_spec
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halldetect.auditor import Auditor
+from halldetect.auditor import AuditOptions, Auditor
 from halldetect.claims import llama_extractor
 from halldetect.claims.llama_extractor import MAX_NEW_TOKENS, LlamaExtractor, is_looping
-from halldetect.claims.model import FinishReason
+from halldetect.claims.model import ClaimOrigin, FinishReason
 from halldetect.errors import LimitError, ModelError
 from halldetect.model_loading import extractor_path, load_nli
 from halldetect.record import make_record
@@ -91,6 +93,46 @@ def test_a_call_can_be_ended_between_two_tokens_and_leaves_no_trace(extractor, m
     assert extractor.extract(TEXT, 6) == expected
 
 
+def test_the_time_is_up_between_two_tokens_and_the_next_call_is_whole(extractor, monkeypatch):
+    expected = extractor.extract(TEXT, 6)
+    over = extractor.extract(OTHER, 6, ends_at=time.monotonic())
+    assert (over.output, over.finish, over.output_tokens) == ("", FinishReason.TIME, 0)
+    now = iter([0.0] * 5)
+    monkeypatch.setattr(llama_extractor.time, "monotonic", lambda: next(now, 9.0))
+    cut = extractor.extract(TEXT, 6, ends_at=9.0)
+    assert (cut.finish, cut.output_tokens) == (FinishReason.TIME, 5)
+    assert expected.output.startswith(cut.output)
+    assert extractor.extract(TEXT, 6) == expected
+
+
+def test_a_model_that_never_stops_costs_the_audit_its_time_and_no_sentence(
+    extractor, nli, monkeypatch
+):
+    llama = extractor._llama
+    words = llama.tokenize(b" mill sails kiln heron", add_bos=False, special=False)
+
+    def generate(prompt, **options):
+        for number in itertools.count():
+            yield words[number.bit_count() % len(words)]
+
+    monkeypatch.setattr(llama, "generate", generate)
+    monkeypatch.setattr(llama_extractor, "MAX_NEW_TOKENS", 10**9)
+    monkeypatch.setattr(extractor, "_context_tokens", 10**10)
+    monkeypatch.setattr(llama_extractor, "is_looping", lambda tokens: False)
+    auditor = Auditor(extractor, nli, PAPER, AuditOptions(extractor_seconds=0.5))
+    result = auditor.audit(make_record(source=TEXT, response=TEXT))
+    [call] = result.generations
+    assert call.finish is FinishReason.TIME
+    assert call.output_tokens > 0
+    assert [claim.text for claim in result.claims] == [
+        "The mill closed in 1998.",
+        "It reopened in 2003 as a museum.",
+    ]
+    assert {claim.origin for claim in result.claims} == {ClaimOrigin.SENTENCE}
+    [warning] = [text for text in result.warnings if "HALLDETECT_EXTRACTOR_SECONDS" in text]
+    assert "in 1 of its 1 parts" in warning
+
+
 def test_callers_at_the_same_time_take_turns(extractor):
     expected = {text: extractor.extract(text, 4) for text in (TEXT, OTHER)}
     found = {}
@@ -118,7 +160,7 @@ def test_control_tokens_in_an_answer_are_plain_text(extractor, marker):
     control = set(llama.tokenize(b"<|im_end|><|im_start|><|endoftext|>", False, special=True))
     seen = []
 
-    def decode(prompt, max_claims):
+    def decode(prompt, max_claims, ends_at):
         seen.extend(prompt)
         return [], FinishReason.STOP
 

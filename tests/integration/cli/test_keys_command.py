@@ -1,12 +1,12 @@
 import json
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 from typer.testing import CliRunner
 
 from cli.main import app
-from db.api_keys import find_key
-from db.key_models import ApiKey
+from db.api_keys import SecretReplaced, find_key
+from db.key_models import ApiKey, ApiKeySecret
 from db.scopes import Scope
 
 
@@ -61,6 +61,46 @@ def test_a_key_is_revoked_by_its_number(keys, sessions):
         assert again["revoked_at"] == session.scalar(select(ApiKey.revoked_at)).isoformat()
 
 
+def test_a_rotated_key_gets_a_secret_that_stands_alone(keys, sessions):
+    old = keys("create", "night run", "--scope", "read").stdout.strip()
+    done = keys("rotate", "1")
+    assert done.exit_code == 0, done.stderr
+    secret = done.stdout.removesuffix("\n")
+    with sessions() as session:
+        assert find_key(session, secret) == find_key(session, old)
+    assert "key 1 (night run) has a new secret; what it had before is accepted until 2" in (
+        done.stderr
+    )
+    assert secret not in done.stderr
+    shown = keys("list", "--json").stdout
+    assert json.loads(shown)["items"][0]["older_secrets_until"] is not None
+    assert secret not in shown
+    assert old not in shown
+
+
+def test_a_leaked_secret_is_replaced_at_once(keys, sessions):
+    old = keys("create", "a", "--scope", "read").stdout.strip()
+    made = json.loads(keys("rotate", "1", "--overlap", "0", "--json").stdout)
+    with sessions() as session:
+        assert str(find_key(session, made["secret"]).id) == made["id"]
+        with pytest.raises(SecretReplaced):
+            find_key(session, old)
+    assert "is accepted no longer" in keys("rotate", "1", "--overlap", "0").stderr
+
+
+@pytest.mark.parametrize(
+    ("overlap", "minutes"), [("30m", 30), ("36h", 36 * 60), ("7d", 7 * 24 * 60)]
+)
+def test_the_overlap_is_a_span_of_time(keys, sessions, overlap, minutes):
+    keys("create", "a", "--scope", "read")
+    assert keys("rotate", "1", "--overlap", overlap).exit_code == 0
+    with sessions() as session:
+        ends, now = session.execute(
+            select(func.max(ApiKeySecret.expires_at), func.clock_timestamp())
+        ).one()
+    assert minutes - 5 < (ends - now).total_seconds() / 60 <= minutes
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -68,6 +108,10 @@ def test_a_key_is_revoked_by_its_number(keys, sessions):
         (["create", "a", "--scope", "all"], "all"),
         (["create", "a\nb", "--scope", "read"], "the name of a key"),
         (["revoke", "7"], "there is no key 7"),
+        (["rotate", "7"], "there is no key 7"),
+        (["rotate", "1", "--overlap", "24"], "is no span of time"),
+        (["rotate", "1", "--overlap", "-1h"], "is no span of time"),
+        (["rotate", "1", "--overlap", "999999d"], "is no span of time"),
         (["revoke", "0"], "Usage: "),
         (["revoke", "hd_abc"], "Usage: "),
     ],

@@ -30,7 +30,8 @@ def batch(store):
 def client(database, redis_url, monkeypatch):
     """The real application, without a socket in between."""
     with TestClient(
-        create_app(load_settings(database_url=database, redis_url=redis_url))
+        create_app(load_settings(database_url=database, redis_url=redis_url)),
+        base_url="http://localhost",
     ) as client:
         original = ReviewService.__init__
 

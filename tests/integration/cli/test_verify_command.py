@@ -359,7 +359,7 @@ class Parrot:
 
     provenance = ModelProvenance("parrot.gguf", "llama", "sha256:77", "Q4_1", "cpu")
 
-    def extract(self, text, max_claims):
+    def extract(self, text, max_claims, ends_at):
         return Extraction("The mill opened in 1900.", FinishReason.STOP, 9, 7)
 
 

@@ -16,10 +16,17 @@ COMMANDS = [
     ["status", "1"],
     ["results", "1"],
     ["cancel", "1"],
+    ["webhooks", "add", "https://hooks.example.org"],
+    ["webhooks", "list"],
+    ["webhooks", "remove", "1"],
     ["policies"],
     ["rescore", "--policy", "mean"],
     ["review", "1", "--reviewer", "ada"],
+    ["failed"],
+    ["retry", "1"],
+    ["retry", "--batch", "1"],
 ]
+SUBMITTING = ["submit", "cancel", "rescore", "retry", ["webhooks", "add"], ["webhooks", "remove"]]
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +55,7 @@ def use_key(sessions, monkeypatch):
     return use
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_without_a_key_it_says_which_variable_to_set(halldetect, write_records, command):
     write_records("It opened in 1900.")
     done = halldetect(*command)
@@ -68,13 +75,13 @@ def test_a_revoked_key_is_told(halldetect, use_key, sessions):
     assert secret not in done.stderr
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_missing_scope_is_named(halldetect, write_records, use_key, command):
     write_records("It opened in 1900.")
     use_key(Scope.REVIEW)
     done = halldetect(*command)
     assert done.exit_code == 2
-    wanted = "submit" if command[0] in ("submit", "cancel", "rescore") else "read"
+    wanted = "submit" if command[:2] in SUBMITTING or command[0] in SUBMITTING else "read"
     assert f"lacks the scope '{wanted}'" in done.stderr
     assert "(HALLDETECT_API_KEY)" in done.stderr
 

@@ -60,7 +60,7 @@ class Inventor:
         name="inventor", backend="llama", revision="sha256:00", dtype="Q4_1", device="cpu"
     )
 
-    def extract(self, text, max_claims):
+    def extract(self, text, max_claims, ends_at):
         first = text.partition(". ")[0]
         return Extraction(
             output=f"{first}.\nThe owner was a dragon.",

@@ -7,6 +7,7 @@ from sqlalchemy.exc import InternalError
 from db.doctor import Invariant, checks, failed_audits
 from db.models import WorkerState
 from db.partitions import ensure_current_partitions
+from db.webhooks import create_webhook
 from db.workers import WorkerCounters, heartbeat, register
 from queues.names import queue_of
 
@@ -193,6 +194,20 @@ def test_of_many_audits_a_sample_is_scored_again(service, find, execute, batch, 
 def test_preselected_audits_are_scored_again_too(service, find, batch):
     service.run(preselected_spans=1)
     assert find() == {}
+
+
+def test_messages_that_nobody_sends(batch, find, execute, sessions):
+    with sessions.begin() as session:
+        create_webhook(session, "https://hooks.example.org")
+    execute(
+        "INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id, state, next_attempt_at)"
+        " SELECT w.id, b.id, 'due', now() - interval '20 minutes'"
+        " FROM halldetect.webhooks AS w, halldetect.batches AS b"
+    )
+    assert "unsent_webhooks" not in find()
+    execute("UPDATE halldetect.webhook_deliveries SET next_attempt_at = now() - interval '1 hour'")
+    finding = find()["unsent_webhooks"]
+    assert (finding.count, finding.examples) == (1, ("webhook 1",))
 
 
 def test_leases_of_a_worker_that_is_gone_are_found(service, find, batch):

@@ -1,3 +1,6 @@
+import os
+import socket
+
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -8,3 +11,11 @@ def test_errors_do_not_quote_what_was_to_be_stored(sessions):
         session.execute(text("SELECT 1 / (length(:source) - 4)"), {"source": "text"})
     assert "division by zero" in str(raised.value)
     assert "'text'" not in str(raised.value)
+
+
+def test_a_network_that_swallows_everything_is_noticed(engine):
+    with engine.connect() as connection:
+        driver = connection.connection.driver_connection
+        with socket.socket(fileno=os.dup(driver.fileno())) as transport:
+            assert transport.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
+            assert transport.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30

@@ -7,7 +7,8 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
-import db.judgement_models  # noqa: F401
+import db.judgement_models
+import db.webhook_models  # noqa: F401
 from db.base import Base
 from db.engine import SchemaMismatch, make_engine
 from db.migrate import VERSION_TABLE, current_revision, downgrade, head_revision, upgrade
@@ -16,6 +17,7 @@ CATALOGUE = """
     SELECT 'column', c.oid::regclass::text, a.attname, format_type(a.atttypid, a.atttypmod),
         a.attnotnull::text, coalesce(pg_get_expr(d.adbin, d.adrelid), '')
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        AND NOT a.attisdropped
     LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
     WHERE c.relnamespace = 'halldetect'::regnamespace AND c.relkind IN ('r', 'p')
     UNION ALL
@@ -37,7 +39,15 @@ def catalogue(engine):
         return [tuple(row) for row in connection.execute(text(CATALOGUE))]
 
 
-NEW_KEY = "INSERT INTO halldetect.api_keys (name, sha256, scopes) VALUES"
+NEW_WEBHOOK = "INSERT INTO halldetect.webhooks (url, secret) VALUES"
+NEW_DELIVERY = (
+    f"{NEW_WEBHOOK} ('https://a.example', sha256(''));"
+    " INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id, state, attempts,"
+    " next_attempt_at, last_attempt_at, last_status, last_error, finished_at)"
+    " SELECT w.id, b.id, {} FROM halldetect.webhooks AS w, halldetect.batches AS b"
+)
+NEW_KEY = "INSERT INTO halldetect.api_keys (name, scopes) VALUES"
+NEW_SECRET = "INSERT INTO halldetect.api_key_secrets (api_key_id, sha256, expires_at) VALUES"
 REVISIONS = [
     script.revision for script in ScriptDirectory("migrations").walk_revisions("base", "heads")
 ][::-1]
@@ -76,13 +86,21 @@ def fill_every_table(database, service):
             INSERT INTO halldetect.reviews (claim_id, audit_id, claim_text, verdict, reviewer,
                 reviewer_verdict)
             VALUES (1, 1, 'c', 'supported', 'me', 'supported');
-            INSERT INTO halldetect.api_keys (name, sha256, scopes)
-            VALUES ('mine', sha256(random()::text::bytea), '{submit,read}');
+            INSERT INTO halldetect.api_keys (name, scopes) VALUES ('mine', '{submit,read}');
+            INSERT INTO halldetect.api_key_secrets (api_key_id, sha256, expires_at)
+            SELECT max(id), sha256(random()::text::bytea), expires_at
+            FROM halldetect.api_keys, unnest(ARRAY[NULL, now()]) AS expires_at
+            GROUP BY expires_at;
             UPDATE halldetect.audits SET api_key_id = (SELECT max(id) FROM halldetect.api_keys);
             INSERT INTO halldetect.idempotency_keys (api_key_id, key, request_sha256, status,
                 headers, body)
             SELECT max(id), 'k', decode(repeat('00', 32), 'hex'), 202, '{}', ''
             FROM halldetect.api_keys;
+            INSERT INTO halldetect.webhooks (url, secret)
+            VALUES ('https://hooks.example.org', sha256(''));
+            INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id)
+            SELECT w.id, b.id FROM halldetect.webhooks AS w, halldetect.batches AS b
+            ON CONFLICT DO NOTHING;
             """
         )
         for table in Base.metadata.sorted_tables:
@@ -179,11 +197,32 @@ def test_two_programs_may_migrate_at_once(empty_database):
         ("UPDATE halldetect.policies SET rules = '{}'", "never change"),
         ("TRUNCATE halldetect.policies CASCADE", "halldetect.policies never change"),
         ("TRUNCATE halldetect.reviews", "halldetect.reviews never change"),
-        (f"{NEW_KEY} ('a', '\\x00', '{{read}}')", "ck_api_keys_sha256_length"),
-        (f"{NEW_KEY} ('a', sha256(''), '{{}}')", "ck_api_keys_scopes_known"),
-        (f"{NEW_KEY} ('a', sha256(''), '{{read,all}}')", "ck_api_keys_scopes_known"),
-        (f"{NEW_KEY} ('', sha256(''), '{{read}}')", "ck_api_keys_name_length"),
+        (f"{NEW_SECRET} (1, '\\x00', NULL)", "ck_api_key_secrets_sha256_length"),
+        (f"{NEW_KEY} ('a', '{{}}')", "ck_api_keys_scopes_known"),
+        (f"{NEW_KEY} ('a', '{{read,all}}')", "ck_api_keys_scopes_known"),
+        (f"{NEW_KEY} ('', '{{read}}')", "ck_api_keys_name_length"),
         ("UPDATE halldetect.audits SET api_key_id = 99", "fk_audits_api_key_id"),
+        (f"{NEW_WEBHOOK} ('', sha256(''))", "ck_webhooks_url_length"),
+        (f"{NEW_WEBHOOK} ('https://a.example', '\\x00')", "ck_webhooks_secret_length"),
+        *(
+            (NEW_DELIVERY.format(values), f"ck_webhook_deliveries_{constraint}")
+            for values, constraint in (
+                ("'sent', 0, NULL, NULL, NULL, NULL, NULL", "state"),
+                ("'due', -1, now(), now(), NULL, NULL, NULL", "attempts_not_negative"),
+                ("'waiting', 0, now(), NULL, NULL, NULL, NULL", "next_if_due"),
+                ("'due', 0, NULL, NULL, NULL, NULL, NULL", "next_if_due"),
+                ("'delivered', 1, NULL, now(), 200::smallint, NULL, NULL", "finished_if_final"),
+                ("'due', 0, now(), NULL, NULL, NULL, now()", "finished_if_final"),
+                ("'waiting', 1, NULL, now(), NULL, NULL, NULL", "attempted_if_due"),
+                ("'due', 1, now(), NULL, NULL, NULL, NULL", "attempted_if_due"),
+                ("'due', 0, now(), NULL, 500::smallint, 'e', NULL", "attempted_if_due"),
+                ("'due', 1, now(), now(), 100::smallint, 'e', NULL", "status_range"),
+                ("'delivered', 1, NULL, now(), 500::smallint, NULL, now()", "success_if_delivered"),
+                ("'delivered', 1, NULL, now(), NULL, NULL, now()", "success_if_delivered"),
+                ("'delivered', 1, NULL, now(), 200::smallint, 'e', now()", "success_if_delivered"),
+                ("'failed', 1, NULL, now(), NULL, NULL, now()", "error_if_failed"),
+            )
+        ),
     ],
 )
 def test_the_database_refuses_what_is_impossible(database, service, statement, constraint):

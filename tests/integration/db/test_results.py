@@ -131,7 +131,7 @@ def test_nothing_of_a_failed_write_stays(service, sessions, nli, random_matrix):
 class _InventiveExtractor(SentenceExtractor):
     """Says what no response says, with the one character that Postgres refuses."""
 
-    def extract(self, text, max_claims):
+    def extract(self, text, max_claims, ends_at):
         return Extraction("The moon is made of\0cheese.", FinishReason.STOP)
 
 

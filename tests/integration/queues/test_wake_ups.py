@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
+import threading
+from contextlib import suppress
 
 import pytest
 import redis
 
 from cli.stack.ports import free_port
+from cli.stack.valkey import ValkeyServer
 from db.line import Stage
 from queues.celery_app import make_app
 from queues.names import Queue, Task, queue_of
@@ -43,3 +47,61 @@ def test_a_broker_that_is_gone_is_one_clear_error():
     assert "secret" not in str(error.value)
     with pytest.raises(QueueUnavailable, match="Redis does not answer"):
         wake_ups.queued(Queue.NLI)
+
+
+@pytest.fixture
+def silent_server():
+    """A server that takes connections and never answers, and how many it was offered."""
+    offered = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept():
+            with suppress(OSError):  # it is closed
+                while True:
+                    offered.append(listener.accept()[0])
+
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        yield listener.getsockname()[1], offered
+        listener.shutdown(socket.SHUT_RDWR)
+        accepting.join()
+    for connection in offered:
+        connection.close()
+
+
+def test_a_broker_that_stands_still_is_not_waited_for_by_every_sender(silent_server):
+    port, offered = silent_server
+    app = make_app(f"redis://127.0.0.1:{port}/0", "test")
+    app.conf.broker_transport_options |= {"socket_timeout": 1}
+    wake_ups = WakeUps(app)
+    with pytest.raises(QueueUnavailable, match="Redis did not take a wake-up"):
+        wake_ups.send(Stage.EXTRACTION, batch_id=1, reason="submitted")
+    before = len(offered)
+    assert before > 0
+    for _ in range(5):
+        with pytest.raises(QueueUnavailable, match="Redis did not answer a moment ago"):
+            wake_ups.send(Stage.EXTRACTION, batch_id=1, reason="submitted")
+    assert len(offered) == before
+
+
+def is_sent(wake_ups):
+    try:
+        wake_ups.send(Stage.EXTRACTION, batch_id=1, reason="submitted")
+    except QueueUnavailable:
+        return False
+    return True
+
+
+def test_a_broker_that_was_down_is_used_again_when_it_is_back(tmp_path):
+    server = ValkeyServer(tmp_path / "valkey")
+    server.prepare()
+    wake_ups = WakeUps(make_app(server.url, "test"))
+    with pytest.raises(QueueUnavailable):
+        wake_ups.send(Stage.EXTRACTION, batch_id=1, reason="submitted")
+    server.start()
+    try:
+        while not is_sent(wake_ups):
+            threading.Event().wait(0.05)
+        assert wake_ups.queued(Queue.EXTRACTION) == 1
+    finally:
+        server.stop()

@@ -6,8 +6,10 @@ so that a test can take a lease away, lose the database or fail at a known place
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
-from celery_worker import CeleryWorker, environment_of
+from celery_processes import CeleryProcess, worker_environment
 from sqlalchemy import text
 
 from db.models import WorkerState
@@ -52,9 +54,9 @@ class HookedExtractor(SentenceExtractor):
     def __init__(self):
         self.before = lambda window: None
 
-    def extract(self, window, max_claims):
+    def extract(self, window, max_claims, ends_at=inf):
         self.before(window)
-        return super().extract(window, max_claims)
+        return super().extract(window, max_claims, ends_at)
 
 
 @pytest.fixture
@@ -100,6 +102,63 @@ def start_worker(database, wake_ups, encoder, extractor, monkeypatch):
     yield start
     for process in started:
         process.stop()
+
+
+def _worker(name):
+    command = ["worker", "-Q", name.partition("-")[0], "-n", f"{name}@%h", "-l", "INFO"]
+    return [*command, "--without-mingle", "--without-gossip"]
+
+
+def _beat(log):
+    return ["beat", "-l", "INFO", "--schedule", log.with_suffix(".schedule"), "--pidfile="]
+
+
+@pytest.fixture
+def start_celery(database, redis_url, tmp_path):
+    """Return a function: names of workers (a queue, perhaps "-2" after it) to their processes.
+
+    "beat" is no worker, but the clock.
+    """
+    started = []
+
+    def start(*names, app="worker.app", database=database, variables=None, **settings):
+        environment = worker_environment(database, redis_url, **settings) | (variables or {})
+        workers = []
+        for name in names:
+            log = tmp_path / f"{name}.{len(started)}.log"
+            command = _beat(log) if name == "beat" else _worker(name)
+            workers.append(CeleryProcess(app, command, environment, log))
+            started.append(workers[-1])
+        return workers
+
+    yield start
+    for worker in started:
+        worker.kill()
+
+
+@pytest.fixture
+def faults(tmp_path):
+    """The folder through which a test and its faulty workers talk."""
+    folder = tmp_path / "faults"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def start_faulty(start_celery, faults):
+    """Return a function: names of faulty workers to their processes; see `faulty_worker`."""
+
+    def start(*names, variables=None, **settings):
+        variables = {"FAULTS_FOLDER": str(faults), **(variables or {})}
+        return start_celery(*names, app="faulty_worker", variables=variables, **settings)
+
+    return start
+
+
+@pytest.fixture
+def is_waiting(faults):
+    """Return a function that tells whether a faulty worker waits in its model."""
+    return lambda worker: (faults / f"waiting-{worker.process.pid}").exists()
 
 
 @pytest.fixture
@@ -154,20 +213,3 @@ def worker_rows(rows):
         (WorkerState(state), error)
         for state, error in rows("SELECT state, error FROM halldetect.workers ORDER BY name")
     ]
-
-
-@pytest.fixture
-def start_celery(database, redis_url, tmp_path):
-    """Return a function: names of workers (a queue, perhaps "-2" after it) to their processes."""
-    started = []
-
-    def start(*names, database=database, **settings):
-        environment = environment_of(database, redis_url, **settings)
-        workers = [CeleryWorker(name, environment, tmp_path / f"{name}.log") for name in names]
-        started.extend(workers)
-        return workers
-
-    yield start
-    for worker in started:
-        worker.process.kill()
-        worker.process.wait()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import socket
 
 import pytest
-from celery_worker import wait_until
+from celery_processes import wait_until
 
 from db.line import Stage
 from db.models import WorkerState
@@ -60,6 +61,16 @@ def test_a_worker_that_ends_in_the_middle_of_a_load(
         here.sweep()
         assert states() == [("extracted", 2, 1)]
         assert rows("SELECT worker_lost FROM halldetect.audits") == [(True,)]
+
+
+def test_a_worker_whose_port_for_figures_is_taken_ends_and_says_what_to_set(start_celery):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (worker,) = start_celery("maintenance", metrics_port=port)
+        assert worker.process.wait() == 1
+    last = worker.log.read_text(encoding="utf-8").splitlines()[-1]
+    assert last.startswith(f"the worker's metrics cannot be served at 127.0.0.1:{port}")
+    assert "HALLDETECT_METRICS_PORT" in last
 
 
 def test_a_worker_without_its_model_says_so_and_leaves_wake_ups_to_others(

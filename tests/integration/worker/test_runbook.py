@@ -15,7 +15,7 @@ import psycopg
 import pytest
 import redis
 import runbook
-from celery_worker import ROOT, environment_of, wait_until
+from celery_processes import ROOT, wait_until, worker_environment
 from sqlalchemy.engine import make_url
 
 from cli.stack.postgres import PostgresServer
@@ -108,7 +108,7 @@ def test_a_worker_is_added_and_drained_in_the_middle_of_a_batch(
         "SELECT count(*) FILTER (WHERE lease_begun), count(*) FROM halldetect.audits"
         f" WHERE lease_owner LIKE 'nli-2@{here}/%'"
     )
-    environment = environment_of(database, redis_url, load_audits=2)
+    environment = worker_environment(database, redis_url, load_audits=2)
     with plain_worker(runbook.commands("Add a worker"), environment, tmp_path) as added:
         wait_until(lambda: rows(held)[0][0] > 0)
         assert f"nli-2@{here} " in operate("halldetect status")

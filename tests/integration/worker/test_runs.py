@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -127,7 +129,23 @@ def test_a_number_that_is_none_fails_the_audit_it_belongs_to(
     run_both(start_worker("extraction", "nli"))
     found = rows("SELECT status, error FROM halldetect.audits ORDER BY id")
     assert [status for status, _ in found] == ["completed", "failed", "completed"]
-    assert "not finite" in found[1][1]
+    # The span and the claim of this very audit, whatever shared its batch.
+    assert "not finite for pair 2 (premise 2, hypothesis 0)" in found[1][1]
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_an_encoder_that_gives_no_numbers_any_more_blames_no_audit(
+    start_worker, submit, rows, encoder, monkeypatch, number
+):
+    submit("The mill opened in 1900.", "Nobody was hurt.")
+    process = start_worker("extraction", "nli", lease_seconds=3600)
+    process.run(Stage.EXTRACTION)
+    whole = encoder.logits
+    monkeypatch.setattr(encoder, "logits", lambda batch: np.full_like(whole(batch), number))
+    summary = process.run(Stage.VERIFICATION)
+    assert (summary.ended, summary.audits) == (Ended.MODEL_BROKEN, 0)
+    assert "not finite" in summary.error
+    assert rows("SELECT DISTINCT status, error FROM halldetect.audits") == [("extracted", None)]
 
 
 def test_an_error_nobody_foresaw_is_tried_again_until_the_cap(
@@ -221,3 +239,21 @@ def test_a_run_whose_time_is_up_hands_back_and_names_a_successor(
     assert nothing_is_held()
     assert states() == [("completed", 2, 0)] * 2 + [("extracted", 1, 0)] * 4
     assert wake_ups.queued(Queue.NLI) == 1
+
+
+def test_an_extractor_that_does_not_come_back_ends_the_process(
+    start_worker, submit, extractor, monkeypatch
+):
+    codes = []
+    is_ended = threading.Event()
+
+    def end(code):
+        codes.append(code)
+        is_ended.set()
+
+    monkeypatch.setattr("worker.watchdog.os._exit", end)
+    monkeypatch.setattr("worker.watchdog.HUNG_SECONDS", 0.01)
+    submit("The mill opened in 1900.")
+    extractor.before = lambda window: is_ended.wait(timeout=60)
+    start_worker("extraction", extractor_seconds=0.01).run(Stage.EXTRACTION)
+    assert codes == [70]

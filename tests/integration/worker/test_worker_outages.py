@@ -15,7 +15,9 @@ from db.line import Stage
 from queues.celery_app import make_app
 from queues.names import Queue
 from queues.wake_ups import WakeUps
+from worker.counters import Counters
 from worker.lease_renewal import LeaseRenewal
+from worker.metrics import WorkerMetrics
 from worker.recovery import Sweeper
 from worker.run import Ended
 from worker.waking import Waker
@@ -118,7 +120,9 @@ def test_the_renewal_thread_survives_whatever_a_round_raises(sessions):
             enough.set()
         raise RuntimeError("a fault of ours")
 
-    renewal = LeaseRenewal(sessions, lease_seconds=1, report=report)
+    renewal = LeaseRenewal(
+        sessions, lease_seconds=1, report=report, metrics=WorkerMetrics(Counters())
+    )
     renewal.start()
     assert enough.wait(timeout=60)
     renewal.stop()
@@ -126,7 +130,12 @@ def test_the_renewal_thread_survives_whatever_a_round_raises(sessions):
 
 @pytest.fixture
 def sweeper(sessions, wake_ups):
-    return Sweeper(sessions, Waker(sessions, wake_ups), max_attempts=3)
+    return Sweeper(
+        sessions,
+        Waker(sessions, wake_ups),
+        max_attempts=3,
+        metrics=WorkerMetrics(Counters()),
+    )
 
 
 def lose_worker(rows, custom_id):

@@ -31,7 +31,9 @@ class Exchange:
         self.sent.append(message)
 
     def run(self, app, by_path=None):
-        middleware = BodyLimitMiddleware(app, default=LIMIT, by_path=by_path or {})
+        middleware = BodyLimitMiddleware(
+            app, default=LIMIT, by_path=by_path or {}, stall_seconds=60.0
+        )
         asyncio.run(middleware(self.scope, self.receive, self.send))
 
     @property

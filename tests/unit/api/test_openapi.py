@@ -32,7 +32,7 @@ def app():
 
 @pytest.fixture(scope="module")
 def document(app):
-    return TestClient(app).get("/openapi.json").json()
+    return TestClient(app, base_url="http://localhost").get("/openapi.json").json()
 
 
 def contents(document):
@@ -108,7 +108,7 @@ def test_properties_are_described_from_the_docstrings(document):
 
 
 def test_the_docs_page_needs_nothing_from_elsewhere(app):
-    client = TestClient(app)
+    client = TestClient(app, base_url="http://localhost")
     home = client.get("/")
     assert str(home.url).endswith("/docs")
     addresses = re.findall(r'(?:src|href)="([^"]+)"', home.text)

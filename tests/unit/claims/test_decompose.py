@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from halldetect.claims import decompose as decompose_module
 from halldetect.claims.decompose import decompose
 from halldetect.claims.extractor import Extraction
 from halldetect.claims.model import (
@@ -20,6 +21,63 @@ from halldetect.claims.sentence_extractor import SentenceExtractor
 from halldetect.provenance import ModelProvenance
 
 
+class SlowExtractor:
+    """Takes a while over each text, and then says what it was told to."""
+
+    def __init__(self, clock, seconds, output):
+        self.seen = []
+        self._clock = clock
+        self._seconds = seconds
+        self._output = output
+
+    def extract(self, text, max_claims, ends_at):
+        self.seen.append(text)
+        self._clock[0] += self._seconds
+        is_over = self._clock[0] >= ends_at
+        return Extraction(self._output, FinishReason.TIME if is_over else FinishReason.STOP, 7, 3)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [50.0]
+    monkeypatch.setattr(decompose_module.time, "monotonic", lambda: now[0])
+    return now
+
+
+LONG = " ".join(f"Hall {n} was built by Berg in {1900 + n}." for n in range(40))
+
+
+def test_what_the_extractor_has_no_time_for_is_audited_sentence_by_sentence(clock):
+    extractor = SlowExtractor(clock, 10.0, "")
+    result = decompose(LONG, extractor, count_tokens=count_words, max_seconds=15.0)
+    unlimited = decompose(LONG, SlowExtractor([0.0], 0.0, ""), count_tokens=count_words)
+    assert len(unlimited.generations) > 3
+    assert [call.window for call in result.generations] == [
+        call.window for call in unlimited.generations
+    ]
+    finishes = [call.finish for call in result.generations]
+    assert finishes == [FinishReason.STOP, *[FinishReason.TIME] * (len(finishes) - 1)]
+    assert len(extractor.seen) == 2  # the third was never begun
+    assert {call.output_tokens for call in result.generations[2:]} == {0}
+    assert len(result.claims) == 40
+    assert {claim.origin for claim in result.claims} == {ClaimOrigin.SENTENCE}
+
+
+@pytest.mark.parametrize("mode", list(ExtractionMode))
+def test_the_line_at_which_the_time_ends_is_no_claim_and_its_sentence_is(clock, mode):
+    extractor = SlowExtractor(clock, 10.0, "The mill closed.\nThe ferry sa")
+    response = "The mill closed. The ferry sails."
+    result = decompose(response, extractor, count_tokens=count_words, mode=mode, max_seconds=10.0)
+    assert [(claim.text.rstrip("."), claim.origin) for claim in result.claims] == [
+        ("The mill closed", ClaimOrigin.LLM),
+        ("The ferry sails", ClaimOrigin.SENTENCE),
+    ]
+    assert [(line.text, line.reason) for line in result.rejected] == [
+        ("The ferry sa", RejectionReason.TRUNCATED)
+    ]
+    assert result.unaudited == ()
+
+
 class StubExtractor:
     """Says what it is told to say, and remembers what it was shown."""
 
@@ -30,7 +88,7 @@ class StubExtractor:
         self._finish = finish
         self.calls: list[tuple[str, int]] = []
 
-    def extract(self, text: str, max_claims: int) -> Extraction:
+    def extract(self, text: str, max_claims: int, ends_at: float) -> Extraction:
         self.calls.append((text, max_claims))
         output = self._outputs[min(len(self.calls), len(self._outputs)) - 1]
         return Extraction(output, self._finish, prompt_tokens=7, output_tokens=3)

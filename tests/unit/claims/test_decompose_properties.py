@@ -73,7 +73,7 @@ class _Parrot:
         self._finish = finish
         self.outputs: list[str] = []
 
-    def extract(self, text: str, max_claims: int) -> Extraction:
+    def extract(self, text: str, max_claims: int, ends_at: float) -> Extraction:
         words = text.split()
         lines = []
         for _ in range(self._draw.draw(st.integers(0, 5))):
@@ -98,7 +98,7 @@ class _Replay:
         self._outputs = iter(outputs)
         self._finish = finish
 
-    def extract(self, text: str, max_claims: int) -> Extraction:
+    def extract(self, text: str, max_claims: int, ends_at: float) -> Extraction:
         return Extraction(next(self._outputs), self._finish)
 
 

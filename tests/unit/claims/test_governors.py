@@ -11,7 +11,7 @@ class Proposing:
     def __init__(self, line):
         self.line = line
 
-    def extract(self, text, max_claims):
+    def extract(self, text, max_claims, ends_at):
         return Extraction(self.line, FinishReason.STOP)
 
 

@@ -50,3 +50,29 @@ def test_without_a_terminal_there_is_a_line_now_and_then(capsys, monkeypatch):
     assert capsys.readouterr().err == (
         "halldetect: 50%: half way\nhalldetect: a stream\nhalldetect: a message\n"
     )
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_lines_come_now_and_then_and_ever_more_seldom(capsys):
+    clock = Clock()
+    lines = ProgressLines(clock)
+    with lines:
+        for second in range(10 * 3600):
+            clock.now = float(second)
+            lines.show("going on", 0.9999)
+    written = capsys.readouterr().err.splitlines()
+    assert set(written) == {"halldetect: 99%: going on"}
+    assert 100 < len(written) < 200
+
+
+def test_messages_come_at_once(capsys):
+    with ProgressLines() as lines:
+        lines.show("too early", 0.5)
+        lines.say("away\x1b[2J")
+    assert capsys.readouterr().err == "halldetect: away\\x1b[2J\n"

@@ -3,7 +3,7 @@ import json
 from cli.result_json import object_line, trail_json, trail_line
 from halldetect.trail import AuditResult
 
-ODD = "a\u2028b\u2029c\x85d\nе"
+ODD = "a\u2028b\u2029c\x85d\nе\x7f\x80\x9b31m\x9f\xa0"
 
 
 def test_a_trail_reads_back_and_has_no_line_ends_but_its_own(make_result):
@@ -25,4 +25,6 @@ def test_a_trail_line_leads_with_its_own_fields(make_result):
 
 def test_an_object_line_is_one_line():
     assert json.loads(object_line({"error": ODD})) == {"error": ODD}
-    assert len(object_line({"error": ODD}).decode().splitlines()) == 1
+    line = object_line({"error": ODD}).decode()
+    assert len(line.splitlines()) == 1
+    assert not set("\x1b\x7f\x80\x9b\x9f") & set(line)

@@ -15,6 +15,7 @@ from halldetect.settings import Settings
 from worker import run as run_module
 from worker.counters import Counters
 from worker.held_leases import HeldLeases
+from worker.metrics import WorkerMetrics
 from worker.run import BoundedRun, Ended, ModelBroken, RunTools, WorkInterrupted
 
 
@@ -30,6 +31,7 @@ class NotedWork:
         self.most_open = 0
         self.during = {}
         self.during_write = {}
+        self.suspects = set()
         self._left = list(range(1, loads + 1))
         self._changed = threading.Condition()
 
@@ -43,7 +45,9 @@ class NotedWork:
         with self._changed:
             self.open += 1
             self.most_open = max(self.most_open, self.open)
-        return [SimpleNamespace(lease=Lease(number, "worker", 1))]
+        lease = Lease(number, "worker", 1)
+        is_suspect = number in self.suspects
+        return [SimpleNamespace(lease=lease, waited_seconds=None, worker_lost=is_suspect)]
 
     def prepare(self, claimed):
         return claimed[0].lease
@@ -101,6 +105,7 @@ def start(work, run_seconds=30):
         outcomes=None,
         waker=Wakes(),
         counters=Counters(),
+        metrics=WorkerMetrics(Counters()),
         stopping=threading.Event(),
     )
     return BoundedRun(work, work.tools)
@@ -150,6 +155,18 @@ def test_results_are_written_while_the_model_runs_the_next_load(clock):
     work.during_write[1] = lambda: work.wait_for("run", 2)
     assert start(work).run().audits == 2
     assert work.noted("write") == [1, 2]
+
+
+@pytest.mark.parametrize("suspect", [2, 3])
+def test_nothing_is_unwritten_while_a_suspect_runs_or_is_written(clock, suspect):
+    work = NotedWork(4)
+    work.suspects = {suspect}
+    written = threading.Event()
+    # Written only when the next load would run already, if it did not wait.
+    work.during_write[2] = lambda: written.wait(timeout=1)
+    work.during[3] = lambda: work.note("run", 3)
+    start(work).run()
+    assert work.notes.index(("write", 2)) < work.notes.index(("run", 3))
 
 
 def test_after_its_time_a_run_begins_nothing_and_keeps_what_it_claimed_ahead(clock):

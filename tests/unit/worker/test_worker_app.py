@@ -61,6 +61,7 @@ def test_importing_the_app_imports_no_library_of_a_model(report):
 def test_every_wake_up_has_a_task(report):
     assert {
         "halldetect.create_partitions",
+        "halldetect.deliver",
         "halldetect.extract",
         "halldetect.sweep",
         "halldetect.verify",
@@ -68,8 +69,8 @@ def test_every_wake_up_has_a_task(report):
 
 
 def test_beat_sweeps_and_makes_partitions(report):
-    assert report["beat"]["halldetect.sweep"] == {"expires": 7}
-    assert "halldetect.create_partitions" in report["beat"]
+    # A message that expires does so by the clock of the machine that takes it.
+    assert report["beat"] == {"halldetect.sweep": {}, "halldetect.create_partitions": {}}
 
 
 def test_one_thread_is_the_default(report):

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
+from db.line import Stage
 from db.models import WorkerState
 from halldetect.errors import ModelError
+from halldetect.settings import Settings
 from worker import models as models_module
-from worker.models import LoadedModels, WorkerModels
+from worker.models import LoadedModels, WorkerModels, load_models
 
 READY = LoadedModels()
 
@@ -61,6 +64,16 @@ def start(monkeypatch):
     yield start
     for models in started:
         models.stop()
+
+
+def test_an_encoder_that_gives_no_numbers_is_not_taken(marker_model, monkeypatch):
+    monkeypatch.setattr(models_module, "load_nli", lambda settings: marker_model)
+    stages = frozenset([Stage.VERIFICATION])
+    assert load_models(Settings(), stages, lambda: None).verification.nli is marker_model
+    whole = marker_model.logits
+    monkeypatch.setattr(marker_model, "logits", lambda batch: np.nan * whole(batch))
+    with pytest.raises(ModelError, match=r"was loaded and does not work: .* not finite"):
+        load_models(Settings(), stages, lambda: None)
 
 
 def test_models_are_waited_for(start):

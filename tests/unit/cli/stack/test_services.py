@@ -6,6 +6,7 @@ import pytest
 
 from cli.stack.addresses import Addresses
 from cli.stack.home import Home
+from cli.stack.ports import free_port, is_free
 from cli.stack.services import Services
 from halldetect.settings import load_settings
 
@@ -100,11 +101,42 @@ def test_the_children_read_the_settings_that_were_chosen(make_services, launched
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     read = load_settings()
-    kept = services.settings.model_dump(exclude={"api_port", "database_url", "redis_url"})
-    assert read.model_dump(exclude={"api_port", "database_url", "redis_url"}) == kept
+    ours = {"api_port", "database_url", "redis_url", "metrics_port"}
+    assert read.model_dump(exclude=ours) == services.settings.model_dump(exclude=ours)
     assert read.database_url.get_secret_value() == services.database_url
     assert read.redis_url.get_secret_value() == services.redis_url
     assert read.api_port == services.addresses.ports["api"]
+
+
+def test_every_worker_tells_its_figures_at_a_port_of_its_own_on_loopback(make_services, launched):
+    services = make_services(nli_workers=2, metrics_host="0.0.0.0")
+    launch_all(services)
+    ports = []
+    for name in ("nli", "nli-2", "extraction", "maintenance"):
+        _, environment = launched[name]
+        assert environment["HALLDETECT_METRICS_HOST"] == "127.0.0.1"
+        port = environment["HALLDETECT_METRICS_PORT"]
+        assert services.addresses.metrics_url(name) == f"http://127.0.0.1:{port}/metrics"
+        ports.append(port)
+    assert len(set(ports)) == 4
+    for name in ("beat", "flower"):
+        assert services.addresses.metrics_url(name) is None
+        assert "HALLDETECT_METRICS_PORT" not in launched[name][1]
+    assert services.addresses.metrics_url("api") == f"{services.addresses.api_url}/metrics"
+
+
+def test_the_ports_of_figures_begin_where_the_user_says_and_stay(make_services, launched):
+    first = free_port()
+    while not (is_free(first) and is_free(first + 1) and is_free(first + 2)):
+        first = free_port()
+    services = make_services(metrics_port=first)
+    for _ in range(2):  # a worker that is started again is found where it was
+        launch_all(services)
+        found = [
+            int(launched[name][1]["HALLDETECT_METRICS_PORT"])
+            for name in ("nli", "extraction", "maintenance")
+        ]
+        assert found == [first, first + 1, first + 2]
 
 
 def test_servers_named_by_our_own_variables_do_not_win_over_the_stacks(make_services, monkeypatch):

@@ -1,0 +1,50 @@
+"""The command line of `halldetect webhooks`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+_LARGEST_ID = 2**63 - 1
+_JsonOption = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+
+webhooks = typer.Typer(
+    no_args_is_help=True,
+    help="Have an address called whenever a batch of yours is finished. "
+    "For instance: halldetect webhooks add https://hooks.example.org/halldetect",
+)
+
+
+@webhooks.command()
+def add(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Whom to call: https and public.")],
+    as_json: _JsonOption = False,
+) -> int:
+    """Make a webhook and print the secret that its messages are signed with: this once."""
+    from cli.client import webhooks_command
+    from halldetect.settings import load_settings
+
+    return webhooks_command.add(url, load_settings(), as_json=as_json)
+
+
+@webhooks.command("list")
+def list_all(as_json: _JsonOption = False) -> int:
+    """List your webhooks, and how the deliveries of the last ten batches went."""
+    from cli.client import webhooks_command
+    from halldetect.settings import load_settings
+
+    return webhooks_command.show(load_settings(), as_json=as_json)
+
+
+@webhooks.command()
+def remove(
+    webhook: Annotated[
+        int, typer.Argument(metavar="ID", min=1, max=_LARGEST_ID, help="Number of the webhook.")
+    ],
+) -> int:
+    """Delete a webhook; what is due to it is not sent any more."""
+    from cli.client import webhooks_command
+    from halldetect.settings import load_settings
+
+    return webhooks_command.remove(webhook, load_settings())

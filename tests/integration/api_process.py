@@ -1,0 +1,104 @@
+"""The API as a process of its own: ``python -m api``, on a free port."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import psutil
+
+
+class ApiProcess:
+    """Starts the API and speaks to it over sockets."""
+
+    def __init__(self, folder, database_url, redis_url, **settings):
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = folder / f"api-{self.port}.log"
+        kept = {name: value for name, value in os.environ.items() if "HALLDETECT" not in name}
+        variables = {f"HALLDETECT_{name.upper()}": str(value) for name, value in settings.items()}
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "api"],
+                stdout=log,
+                stderr=log,
+                env=kept
+                | {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+                | {"HALLDETECT_API_PORT": str(self.port)}
+                | variables,
+            )
+        self._process_seen = psutil.Process(self._process.pid)
+
+    def wait_until_it_answers(self):
+        until(lambda: self._process.poll() is not None or self._listens())
+        assert self._process.poll() is None, self.log.read_text()
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self):
+        self._process.terminate()
+        try:
+            self._process.wait(30)
+        finally:
+            self.kill()
+
+    def connect(self, receive_buffer=None):
+        connection = socket.socket()
+        if receive_buffer is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(60)
+        connection.connect(("127.0.0.1", self.port))
+        return connection
+
+    def request(self, method, path, body=None, headers=None):
+        """Send a request; return the status, the headers and the body of its answer."""
+        request = urllib.request.Request(f"{self.url}{path}", body, headers or {}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.headers, error.read()
+
+    def entries(self, event=None):
+        """Return what it has logged."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [line for line in lines if event is None or event in line["event"]]
+
+    def memory(self):
+        """Return how many bytes of memory it holds."""
+        return self._process_seen.memory_info().rss
+
+    def connections_held(self):
+        """Count the connections of clients that it has not closed."""
+        return sum(
+            connection.laddr.port == self.port and connection.status == psutil.CONN_ESTABLISHED
+            for connection in self._process_seen.net_connections(kind="tcp")
+        )
+
+    def _listens(self):
+        try:
+            return self.request("GET", "/healthz")[0] == 200
+        except OSError:
+            return False
+
+
+def until(condition):
+    """Wait for what another process does; far longer than it ever takes."""
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def _free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]

@@ -1,0 +1,57 @@
+"""`halldetect webhooks` against the real API."""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import text
+
+URL = "https://hooks.example.org/halldetect"
+
+
+def test_a_webhook_is_added_listed_and_removed(halldetect):
+    added = halldetect("webhooks", "add", URL)
+    assert added.exit_code == 0
+    assert added.stdout.startswith("whsec_")
+    assert len(added.stdout.splitlines()) == 1
+    assert "webhook 1 is called for every batch from the next one on" in added.stderr
+    assert halldetect("webhooks", "list").stdout == f"webhook 1: {URL}\n"
+    removed = halldetect("webhooks", "remove", "1")
+    assert (removed.exit_code, removed.stdout) == (0, "webhook 1 is deleted\n")
+    assert "there are no webhooks" in halldetect("webhooks", "list").stdout
+
+
+def test_json_is_what_the_api_answers(halldetect):
+    added = json.loads(halldetect("webhooks", "add", URL, "--json").stdout)
+    assert added["secret"].startswith("whsec_")
+    [listed] = json.loads(halldetect("webhooks", "list", "--json").stdout)["items"]
+    assert {**listed, "secret": added["secret"]} == {**added, "deliveries": []}
+
+
+def test_deliveries_are_listed(halldetect, write_records, sessions):
+    halldetect("webhooks", "add", URL)
+    write_records("It opened in 1900.")
+    for _ in range(2):
+        halldetect("submit", "in.jsonl")
+    with sessions.begin() as session:
+        session.execute(
+            text(
+                "UPDATE halldetect.webhook_deliveries SET state = 'failed', attempts = 8,"
+                " last_attempt_at = '2026-03-01', last_status = 503, finished_at = now(),"
+                " last_error = 'it answered 503' WHERE batch_id = 1"
+            )
+        )
+    assert halldetect("webhooks", "list").stdout.splitlines() == [
+        f"webhook 1: {URL}",
+        "  batch 2: waiting",
+        "  batch 1: failed, attempt 8 at 2026-03-01T00:00:00Z, it answered 503",
+    ]
+
+
+def test_what_is_refused_is_told_with_exit_code_2(halldetect):
+    refused = halldetect("webhooks", "add", "https://10.0.0.1/")
+    assert refused.exit_code == 2
+    assert "10.0.0.1 is not a public address" in refused.stderr
+    gone = halldetect("webhooks", "remove", "7")
+    assert gone.exit_code == 2
+    assert "there is no webhook 7" in gone.stderr
