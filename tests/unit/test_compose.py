@@ -287,3 +287,13 @@ class TestWithTheClient:
         done = config("docker-compose.yml", **given)
         assert done.returncode != 0
         assert f"set {missing} in .env" in done.stderr
+
+
+def test_the_runbook_names_services_that_there_are(services):
+    page = (ROOT / "docs" / "runbook.md").read_text()
+    named = re.findall(r"docker compose exec (?:-T )?(\w+)", page)
+    named += re.findall(r"--scale (\w+)=", page)
+    for stopped in re.findall(r"docker compose stop ([a-z ]+)`", page):
+        named += stopped.split()
+    assert len(named) > 5
+    assert set(named) <= set(services)
