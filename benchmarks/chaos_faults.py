@@ -19,7 +19,7 @@ from cli.stack.addresses import API, POSTGRES, VALKEY
 from cli.stack.services import BEAT
 from queues.names import Queue
 
-EXTRACTION, NLI, MAINTENANCE = (queue.value for queue in Queue)
+EXTRACTION, NLI, MAINTENANCE = (Queue.EXTRACTION.value, Queue.NLI.value, Queue.MAINTENANCE.value)
 _STOPPED_SECONDS = 6.0
 _CUT = """
     SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
