@@ -36,7 +36,7 @@ class ApiProcess:
         self._process_seen = psutil.Process(self._process.pid)
 
     def wait_until_it_answers(self):
-        until(lambda: self._process.poll() is not None or self._listens())
+        wait_until(lambda: self._process.poll() is not None or self._listens())
         assert self._process.poll() is None, self.log.read_text()
 
     def kill(self):
@@ -91,10 +91,10 @@ class ApiProcess:
             return False
 
 
-def until(condition):
+def wait_until(holds, seconds=120):
     """Wait for what another process does; far longer than it ever takes."""
-    end = time.monotonic() + 120
-    while not condition():
+    end = time.monotonic() + seconds
+    while not holds():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.05)
 

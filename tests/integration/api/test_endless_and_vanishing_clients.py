@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-from api_process import ApiProcess, until
+from api_process import ApiProcess, wait_until
 from sqlalchemy.engine import make_url
 
 MIB = 1 << 20
@@ -153,8 +153,8 @@ def test_a_hundred_clients_that_vanish_leave_nothing_behind(api, stored, states,
     for _ in range(100):
         with api.connect() as connection:
             connection.sendall(head(path, "Content-Length: 1000") + b"0123456789")
-    until(lambda: api.connections_held() == 0)
-    until(lambda: len(api.entries("went away")) >= gone + 100)
+    wait_until(lambda: api.connections_held() == 0)
+    wait_until(lambda: len(api.entries("went away")) >= gone + 100)
     logged = api.entries()[before:]
     assert len(logged) == 100
     assert {entry["level"] for entry in logged} == {"info"}

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import psycopg
 import pytest
-from api_process import ApiProcess, until
+from api_process import ApiProcess, wait_until
 from sqlalchemy.engine import make_url
 
 from api.connections import MOST_CONNECTIONS
@@ -54,13 +54,13 @@ def _processes(tmp_path_factory, database, _valkey):
 @pytest.fixture
 def api(_processes):
     yield _processes[0]
-    until(lambda: _processes[0].connections_held() == 0)
+    wait_until(lambda: _processes[0].connections_held() == 0)
 
 
 @pytest.fixture
 def patient_api(_processes):
     yield _processes[1]
-    until(lambda: _processes[1].connections_held() == 0)
+    wait_until(lambda: _processes[1].connections_held() == 0)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_heads_that_never_end_are_cut_off(api, opened):
     reused = opened(5)
     for connection in reused:  # a first request that is in order, and half of a second
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea")
-    until(lambda: api.connections_held() == 45)
+    wait_until(lambda: api.connections_held() == 45)
     before = len(api.entries("sent no whole request"))
     answers_others(api)
     for connection in (*silent, *begun):
@@ -168,7 +168,7 @@ def test_bodies_that_stall_are_refused_and_hold_no_thread(api, opened, in_transa
     try:
         for _ in range(5):
             answers_others(api)
-        until(lambda: in_transaction() == 0)
+        wait_until(lambda: in_transaction() == 0)
         answers = [read_all(connection) for connection in (*stopped, *dripping)]
     finally:
         ended.set()
@@ -238,8 +238,8 @@ def test_readers_that_stall_are_cut_off_and_hold_nothing(api, opened, in_transac
         assert connection.recv(12) == b"HTTP/1.1 200"
     for _ in range(5):
         answers_others(api)
-    until(lambda: in_transaction() == 0)
-    until(lambda: api.connections_held() == 0)
+    wait_until(lambda: in_transaction() == 0)
+    wait_until(lambda: api.connections_held() == 0)
     assert len(api.entries("did not read its answer")) == before + 20
     status, _, body = api.request("GET", results)
     assert (status, body.count(b"\n")) == (200, 100)
@@ -255,7 +255,7 @@ def test_answers_that_nobody_reads_are_not_kept_for_ever(api, opened):
             reader.sendall(request)
     except (TimeoutError, ConnectionError):
         pass
-    until(lambda: api.connections_held() == 0)
+    wait_until(lambda: api.connections_held() == 0)
     answers_others(api)
 
 
@@ -263,7 +263,7 @@ def test_whoever_opens_connections_and_sends_nothing_locks_nobody_out(patient_ap
     with ExitStack() as stack:
         for _ in range(MOST_CONNECTIONS + 20):
             stack.enter_context(patient_api.connect())
-        until(lambda: patient_api.connections_held() == MOST_CONNECTIONS)
+        wait_until(lambda: patient_api.connections_held() == MOST_CONNECTIONS)
         answers_others(patient_api)
 
 
@@ -272,11 +272,11 @@ def test_more_requests_at_once_than_there_may_be_connections_are_refused(patient
         for _ in range(MOST_CONNECTIONS):
             connection = stack.enter_context(patient_api.connect())
             connection.sendall(head())
-        until(lambda: patient_api.connections_held() == MOST_CONNECTIONS)
+        wait_until(lambda: patient_api.connections_held() == MOST_CONNECTIONS)
         status, headers, body = patient_api.request("GET", "/healthz")
         assert status == 503
         assert headers["Content-Type"] == "application/problem+json"
         assert int(headers["Retry-After"]) > 0
         assert b"500 connections" in body
-    until(lambda: patient_api.connections_held() == 0)
+    wait_until(lambda: patient_api.connections_held() == 0)
     answers_others(patient_api)

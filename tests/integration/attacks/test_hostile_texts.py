@@ -150,10 +150,10 @@ def test_cells_of_an_export_are_no_formulas(audited, halldetect, live):
 @pytest.fixture(scope="module")
 def small_api(live, start_api, redis_of_module):
     return start_api(
-        DATABASE_URL=live.database,
-        REDIS_URL=redis_of_module,
-        HALLDETECT_API_KEYS_REQUIRED="true",
-        HALLDETECT_MAX_UPLOAD_BYTES="20000000",
+        live.database,
+        redis_of_module,
+        api_keys_required=True,
+        max_upload_bytes=20_000_000,
     )
 
 

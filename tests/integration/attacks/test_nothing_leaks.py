@@ -16,7 +16,7 @@ import httpx
 import psycopg
 import pytest
 import redis
-from api_process import ApiProcess, until
+from api_process import ApiProcess, wait_until
 
 from cli.stack.passwords import write_private
 from cli.stack.ports import free_port
@@ -251,7 +251,7 @@ def send_what_is_audited(stack):
     for queue in ("extraction", "nli", "maintenance"):
         stack.start_worker(queue)
     batch = f"/v1/batches/{answer.json()['id']}"
-    until(lambda: stack.send("GET", batch, expected=200).json()["waiting"] == 0)
+    wait_until(lambda: stack.send("GET", batch, expected=200).json()["waiting"] == 0)
     counts = stack.send("GET", batch, expected=200).json()
     assert (counts["completed"], counts["failed"]) == (1, 2)
     stack.keep_messages()
@@ -268,7 +268,7 @@ def fail_in_the_middle_of_tasks(stack):
     for queue, stage in (("extraction", Stage.EXTRACTION), ("nli", Stage.VERIFICATION)):
         stack.execute("ALTER TABLE halldetect.policies RENAME TO hidden")
         _make_wait(stack, stage)
-        until(lambda queue=queue: "a task failed" in stack.log(queue))
+        wait_until(lambda queue=queue: "a task failed" in stack.log(queue))
         stack.execute("ALTER TABLE halldetect.hidden RENAME TO policies")
 
 
@@ -294,12 +294,12 @@ def ask_flower(stack):
             except httpx.TransportError:
                 return False
 
-        until(answers)
+        wait_until(answers)
         for path in ("/api/workers", "/api/tasks", "/workers", "/"):
             assert flower.get(path).status_code == 401
         [node] = [name for name in _nodes(flower) if name.startswith("extraction@")]
         assert flower.post(f"/api/worker/shutdown/{node}").status_code == 401
-        until(lambda: "halldetect.verify" in _asked(flower, "/api/tasks"))
+        wait_until(lambda: "halldetect.verify" in _asked(flower, "/api/tasks"))
         for path in ("/api/workers", "/api/tasks", "/workers", "/tasks", "/broker"):
             told += _asked(flower, path)
         for task in json.loads(_asked(flower, "/api/tasks")):
@@ -315,7 +315,7 @@ def _nodes(flower):
         found.update(json.loads(_asked(flower, "/api/workers?refresh=1")))
         return any(name.startswith("extraction@") for name in found)
 
-    until(found_some)
+    wait_until(found_some)
     return found
 
 
@@ -336,6 +336,6 @@ def lose_the_servers(stack):
     ):
         stack.send(method, path, expected=503, **request)
     for worker in ("extraction", "nli"):
-        until(lambda worker=worker: "connection" in stack.log(worker).lower())
+        wait_until(lambda worker=worker: "connection" in stack.log(worker).lower())
     stack.postgres.start()
     stack.valkey.start()
