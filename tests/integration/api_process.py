@@ -24,7 +24,7 @@ class ApiProcess:
         kept = {name: value for name, value in os.environ.items() if "HALLDETECT" not in name}
         variables = {f"HALLDETECT_{name.upper()}": str(value) for name, value in settings.items()}
         with self.log.open("wb") as log:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-m", "api"],
                 stdout=log,
                 stderr=log,
@@ -33,20 +33,20 @@ class ApiProcess:
                 | {"HALLDETECT_API_PORT": str(self.port)}
                 | variables,
             )
-        self._process_seen = psutil.Process(self._process.pid)
+        self._process_seen = psutil.Process(self.process.pid)
 
     def wait_until_it_answers(self):
-        wait_until(lambda: self._process.poll() is not None or self._listens())
-        assert self._process.poll() is None, self.log.read_text()
+        wait_until(lambda: self.process.poll() is not None or self._listens())
+        assert self.process.poll() is None, self.log.read_text()
 
     def kill(self):
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()
 
     def stop(self):
-        self._process.terminate()
+        self.process.terminate()
         try:
-            self._process.wait(30)
+            self.process.wait(30)
         finally:
             self.kill()
 
