@@ -83,7 +83,7 @@ def test_a_worker_shows_its_models_and_what_it_did(stack, here, shown):
 
 
 def row_of(text, word):
-    (line,) = [line for line in text.splitlines() if word in line]
+    (line,) = [line for line in text.splitlines() if word in line.split()]
     return line.split()
 
 
@@ -102,7 +102,7 @@ def test_a_service_of_other_processes_shows_its_workers_and_lines(here):
     with console.capture() as capture:
         console.print(service_tables(busy(worker(here), worker("elsewhere"))))
     text = capture.get()
-    assert row_of(text, " here ")[:5] == ["nli@x", "here", "nli", "ready", "64"]
+    assert row_of(text, "here")[:5] == ["nli@x", "here", "nli", "ready", "64"]
     assert row_of(text, "elsewhere")[-3:] == ["·", "1,234", "audits"]
     assert "claims to be extracted" in text
 
