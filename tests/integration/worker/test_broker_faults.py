@@ -46,7 +46,7 @@ def test_audits_that_were_taken_in_while_redis_was_full_complete_later(
     here = start_worker("maintenance")
     app = create_app(load_settings(database_url=database, redis_url=redis_url))
     audit = {"source": "The mill opened in 1900.", "response": "It opened in 1900."}
-    with TestClient(app) as api, capture_logs() as logs:
+    with TestClient(app, base_url="http://localhost") as api, capture_logs() as logs:
         assert api.post("/v1/audits", json=audit).status_code == 202
         wait_until(lambda: here.sweep() or states() == [("completed", 2, 0)])
         broker.config_set("maxmemory", broker.info("memory")["used_memory"] + 1000)
@@ -58,6 +58,8 @@ def test_audits_that_were_taken_in_while_redis_was_full_complete_later(
         unsent = [entry for entry in logs if entry["event"].startswith("no worker was woken")]
         assert unsent
         assert "maxmemory" in unsent[-1]["error"]
+        failures = 'halldetect_wake_up_failures_total{task="halldetect.extract"}'
+        assert f"{failures} 0.0" not in api.get("/metrics").text
         broker.config_set("maxmemory", 0)
         wait_until(lambda: here.sweep() or {status for status, _, _ in states()} == {"completed"})
     assert {faults for _, _, faults in states()} == {0}
