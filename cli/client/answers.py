@@ -18,14 +18,14 @@ class Answer(BaseModel):
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
-def read_answer(kind: type[_Kind], document: dict[str, Any], *, about: str) -> _Kind:
+def read_answer(kind: type[_Kind], document: Any, *, about: str) -> _Kind:
     """Read an answer.
 
     Parameters
     ----------
     kind : type
         What it must be.
-    document : dict
+    document : Any
         What came.
     about : str
         What was asked about, for the message.

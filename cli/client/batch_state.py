@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from cli.client.errors import ServiceError
+from cli.client.answers import read_answer
 
 _IN_PROGRESS = "in_progress"
 
@@ -73,9 +73,6 @@ class SubmittedBatch(BaseModel):
     total: int
 
 
-_Description = TypeVar("_Description", BatchState, SubmittedBatch)
-
-
 def parse_batch_state(document: Any) -> BatchState:
     """Read the service's description of a batch.
 
@@ -84,20 +81,9 @@ def parse_batch_state(document: Any) -> BatchState:
     ServiceError
         It is none, so that something else answers at this address, or another version.
     """
-    return _parsed(BatchState, document)
+    return read_answer(BatchState, document, about="a batch")
 
 
 def parse_submitted_batch(document: Any) -> SubmittedBatch:
     """Read the service's answer to an upload; see `parse_batch_state`."""
-    return _parsed(SubmittedBatch, document)
-
-
-def _parsed(kind: type[_Description], document: Any) -> _Description:
-    try:
-        return kind.model_validate(document)
-    except ValidationError as error:
-        fields = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors())
-        raise ServiceError(
-            f"the answer describes no batch (wrong or missing: {fields}): is this a HallDetect "
-            "service of the same version?"
-        ) from None
+    return read_answer(SubmittedBatch, document, about="a batch")
