@@ -109,11 +109,13 @@ def _store_something_of_every_kind(client, engine, sessions, auditor):
     scoring = client.post("/v1/scorings", json=wanted).json()["id"]
     rescorer(engine).run(int(scoring))
     client.post("/v1/batches", content=_WAITING, headers=lines).raise_for_status()
+    webhook = client.post("/v1/webhooks", json={"url": "https://hooks.example.org"}).json()["id"]
     return {
         "batch_id": batch,
         "audit_id": audit,
         "claim_id": claim,
         "review_id": review,
         "scoring_id": scoring,
+        "webhook_id": webhook,
         "name": "paper",
     }
