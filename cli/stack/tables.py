@@ -15,6 +15,7 @@ from cli.stack.observations import Observation
 from cli.stack.run_file import RunningStack
 from db.queue_depth import QueueDepth
 from db.workers import LiveWorker
+from halldetect.wording import counted
 
 _STATE_STYLES = {
     ChildState.WAITING: "dim",
@@ -108,7 +109,7 @@ def _worker(worker: LiveWorker | None) -> Text:
         return Text()
     if worker.error is not None:
         return Text(f"{worker.state.value}: {printable(worker.error)}", style="red")
-    done = f"{worker.counters.audits:,} audits" if worker.counters.audits else ""
+    done = counted(worker.counters.audits, "audit") if worker.counters.audits else ""
     models = printable(", ".join(worker.models))
     return Text(" · ".join(part for part in (models, done) if part) or worker.state.value)
 
