@@ -63,9 +63,9 @@ def export_batch(
     if out != _STANDARD_OUTPUT:
         tell(f"{out}: {counted(rows, 'row')}")
     if waiting:
-        wait = "was" if waiting == 1 else "were"
+        were = "was" if waiting == 1 else "were"
         tell(
-            f"batch {batch_id} is not over: of its {counted(total, 'audit')} {waiting:,} {wait} "
+            f"batch {batch_id} is not over: {waiting:,} of its {counted(total, 'audit')} {were} "
             "waiting, without claims here"
         )
     return _EXIT_DONE

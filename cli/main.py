@@ -34,6 +34,15 @@ EXIT_PIPE_CLOSED = 141  # what a shell shows for a program that a closed pipe en
 class _ExitCodes(TyperGroup):
     """Runs a command and turns its answer or its error into the exit code."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            _show_unframed(error)
+            raise typer.Exit(EXIT_INPUT) from None
+
     def invoke(self, ctx: Any) -> Any:
         try:
             code = super().invoke(ctx)

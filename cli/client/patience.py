@@ -14,6 +14,7 @@ from cli.consoles import tell
 LONGEST_WAIT = 60.0
 """Seconds that a command waits for its turn, all pauses of a request together."""
 
+_SHORTEST_PAUSE = 1.0
 _SECONDS_BEFORE_A_WORD = 5.0
 
 
@@ -44,13 +45,18 @@ def in_turn(ask: Callable[[], httpx.Response], address: str) -> httpx.Response:
     left = LONGEST_WAIT
     while True:
         response = ask()
-        pause = seconds_asked_for(response)
-        if response.status_code != httpx.codes.TOO_MANY_REQUESTS or pause is None or pause > left:
+        asked_for = seconds_asked_for(response)
+        if response.status_code != httpx.codes.TOO_MANY_REQUESTS or asked_for is None:
             return response
-        # A service that asks for none is not to be asked without any.
-        pause = max(pause, 1.0)
+        pause = max(asked_for, _SHORTEST_PAUSE)
+        if pause > left:
+            return response
         response.close()
-        tell(f"{address}: too many requests or too much work now; asking again in {pause:.0f} s")
+        if left == LONGEST_WAIT:
+            tell(
+                f"{address}: the service has too much to do and takes this request in "
+                f"{pause:.0f} s; waiting for at most {LONGEST_WAIT:.0f} s"
+            )
         time.sleep(pause)
         left -= pause
 

@@ -58,8 +58,8 @@ def write_results(batch_id: int, settings: Settings, *, out: str, with_matrix: b
     if state.waiting:
         were = "was" if state.waiting == 1 else "were"
         tell(
-            f"batch {state.id} is not over: of its {counted(state.total, 'audit')} "
-            f"{state.waiting:,} {were} waiting, which the output says of each"
+            f"batch {state.id} is not over: {state.waiting:,} of its "
+            f"{counted(state.total, 'audit')} {were} waiting, which the output says of each"
         )
     return _EXIT_DONE
 
