@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from api.problems import Kind, Problem
 from db.backlog import count_waiting
 from halldetect.errors import LimitError
+from halldetect.wording import counted
 
 RETRY_SECONDS = 30
 _SECONDS_BETWEEN_COUNTS = 1.0
@@ -71,8 +72,8 @@ class BackPressure:
         """
         if audits > self._limit:
             raise LimitError(
-                f"the batch has {audits:,} audits and at most {self._limit:,}{self._owned} may "
-                f"wait ({self._setting}): send it in parts"
+                f"the batch has {counted(audits, 'audit')} and at most "
+                f"{self._limit:,}{self._owned} may wait ({self._setting}): send it in parts"
             )
         with self._lock:
             self._check(audits)

@@ -254,7 +254,8 @@ def identity(text: str, what: str) -> int:
     Problem
         When no thing can have this id.
     """
-    is_plain = text.isascii() and text.isdigit() and not text.startswith("0")
-    if not is_plain or len(text) > len(str(LARGEST_ID)) or int(text) > LARGEST_ID:
-        raise not_found(f'{what} of this id: ids are whole numbers, as in "17"')
+    if not text.isascii() or not text.isdigit() or text.startswith("0"):
+        raise not_found(f'{what} of this id: ids are whole numbers from 1, as in "17"')
+    if len(text) > len(str(LARGEST_ID)) or int(text) > LARGEST_ID:
+        raise not_found(f"{what} of this id: ids end at {LARGEST_ID}")
     return int(text)

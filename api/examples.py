@@ -441,6 +441,9 @@ NOT_FAILED = _problem(
 NOTHING_FAILED = _problem(
     409, Kind.NOTHING_FAILED, "no audit of batch 4 has failed: there is nothing to retry"
 )
+TOO_MANY_WEBHOOKS = _problem(
+    409, Kind.TOO_MANY_WEBHOOKS, "there are 10 webhooks of this owner already: delete one"
+)
 NOT_READY = _problem(
     503,
     Kind.NOT_READY,

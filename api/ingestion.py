@@ -19,6 +19,7 @@ from halldetect.errors import InputError, LimitError
 from halldetect.logs import get_logger
 from halldetect.record import Record, RecordError, jsonl_lines
 from halldetect.settings import Settings
+from halldetect.wording import counted
 
 _log = get_logger(__name__)
 
@@ -117,12 +118,11 @@ def _refused(outcome: BatchRefused, columns: dict[int, int]) -> Problem:
         for error in outcome.errors
     ]
     listed = "" if outcome.total_errors == len(faults) else f", the first {len(faults):,} listed"
-    noun = "error" if outcome.total_errors == 1 else "errors"
     return Problem(
         422,
         Kind.BATCH_REFUSED,
-        f"{outcome.total_errors:,} {noun} in the upload{listed}: correct the lines and send all "
-        "of it again",
+        f"{counted(outcome.total_errors, 'error')} in the upload{listed}: correct the lines and "
+        "send all of it again",
         members={
             "errors": [fault.model_dump(exclude_none=True) for fault in faults],
             "total_errors": outcome.total_errors,

@@ -16,8 +16,10 @@ from starlette.types import Receive, Scope, Send
 
 from db.engine import DatabaseUnavailable, SchemaMismatch
 from db.idempotency import KeyInProgress, KeyReused
+from db.webhooks import TooManyWebhooks
 from halldetect.errors import InputError, LimitError
 from halldetect.logs import get_logger
+from halldetect.wording import fault_message
 
 _log = get_logger(__name__)
 
@@ -47,6 +49,7 @@ class Kind(StrEnum):
     KEY_IN_PROGRESS = "idempotency-key-in-progress"
     KEY_REUSED = "idempotency-key-reused"
     NOTHING_FAILED = "nothing-failed"
+    TOO_MANY_WEBHOOKS = "too-many-webhooks"
     TOO_MUCH_WAITING = "too-much-waiting"
     TOO_MANY_REQUESTS = "too-many-requests"
     TOO_SLOW = "too-slow"
@@ -71,6 +74,7 @@ _TITLES = {
     Kind.KEY_IN_PROGRESS: "The first request with this Idempotency-Key is still running",
     Kind.KEY_REUSED: "The Idempotency-Key belongs to another request",
     Kind.NOTHING_FAILED: "There is nothing to retry",
+    Kind.TOO_MANY_WEBHOOKS: "The owner has as many webhooks as may be",
     Kind.TOO_MUCH_WAITING: "Too many audits wait already",
     Kind.TOO_MANY_REQUESTS: "Too many requests came in a short time",
     Kind.TOO_SLOW: "The body arrived too slowly",
@@ -207,6 +211,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(SchemaMismatch, _of_another_version)
     app.add_exception_handler(KeyInProgress, _in_progress)
     app.add_exception_handler(KeyReused, _reused)
+    app.add_exception_handler(TooManyWebhooks, _too_many_webhooks)
     app.add_exception_handler(Exception, _internal)
 
 
@@ -229,7 +234,7 @@ def _field_errors(errors: Sequence[Any]) -> list[FieldError]:
         FieldError(
             place=str(error["loc"][0]),
             field=".".join(str(part) for part in error["loc"][1:]),
-            message=_WORDING.get(error["type"], error["msg"].removeprefix("Value error, ")),
+            message=_WORDING.get(error["type"], fault_message(error)),
         )
         for error in errors
     ]
@@ -272,6 +277,10 @@ async def _too_large(_: Request, error: Exception) -> Response:
 
 async def _invalid(_: Request, error: Exception) -> Response:
     return Problem(422, Kind.INVALID_REQUEST, str(error)).response()
+
+
+async def _too_many_webhooks(_: Request, error: Exception) -> Response:
+    return Problem(409, Kind.TOO_MANY_WEBHOOKS, str(error)).response()
 
 
 async def _unavailable(_: Request, error: Exception) -> Response:

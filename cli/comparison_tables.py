@@ -13,6 +13,7 @@ from cli.render import LABEL_STYLES, VERDICT_STYLES
 from cli.scoring_service import Scoring
 from db.comparison import Comparison, ScoreShift
 from halldetect.scoring.verdict import Label, Verdict
+from halldetect.wording import counted
 
 _ID_CHARACTERS = 60
 _REASONS = {
@@ -43,7 +44,10 @@ def print_comparison(console: Console, scoring: Scoring, report: Comparison) -> 
     )
     for skip in scoring.skips:
         reason = _REASONS.get(skip.reason, skip.reason)
-        _print(console, f"skipped: {skip.audits:,} audits, {reason} (such as audit {skip.example})")
+        _print(
+            console,
+            f"skipped: {counted(skip.audits, 'audit')}, {reason} (such as audit {skip.example})",
+        )
     if report.compared:
         _print(console, "audits: label before, and after", _label_table(report))
         _print(console, "claims: verdict before, and after", _verdict_table(report))

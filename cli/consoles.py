@@ -9,19 +9,30 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.text import Text
 
 # Rich takes 80 columns where there is no terminal, too few for evidence beside claims.
 _WIDTH_WITHOUT_TERMINAL = 110
 
 
 class _Console(Console):
-    """A console that lets the caller decide what a closed pipe means.
+    """A console that breaks no lines of a pipe, and lets the caller decide what a closed one means.
 
     Rich would end the process with 1, which is the exit code of a flagged response.
     """
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
+
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
+        """Print; lines of text stay whole where no terminal shows them, however long.
+
+        A program that reads them takes a line for a sentence, and a person copies commands and
+        addresses from them. Tables keep to the width.
+        """
+        if soft_wrap is None and not self.is_terminal:
+            soft_wrap = all(isinstance(part, (str, Text)) for part in objects)
+        super().print(*objects, soft_wrap=soft_wrap, **options)
 
 
 class OutputError(OSError):

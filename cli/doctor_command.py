@@ -21,6 +21,7 @@ from db.migrate import current_revision
 from db.schema_version import version_fault
 from halldetect.errors import UnavailableError
 from halldetect.settings import Settings
+from halldetect.wording import counted
 from queues.celery_app import make_app
 from queues.names import Queue, queue_of
 from queues.wake_ups import WakeUps
@@ -106,6 +107,7 @@ def _print(console: Console, findings: Sequence[Finding], failed: int | None) ->
             console.print(f"    {printable(', '.join(finding.examples))}{more}")
         console.print(f"    to mend it: {finding.mend}")
     if failed:
-        console.print(f"{failed:,} audits have failed: `halldetect failed` says why")
+        have = "has" if failed == 1 else "have"
+        console.print(f"{counted(failed, 'audit')} {have} failed: `halldetect failed` says why")
     if not findings:
         console.print("all is well")

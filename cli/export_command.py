@@ -15,6 +15,7 @@ from db.export import BatchExport, open_export
 from db.exported import Exported
 from halldetect.errors import InputError
 from halldetect.settings import Settings
+from halldetect.wording import counted
 
 _EXIT_DONE = 0
 _STANDARD_OUTPUT = "-"
@@ -60,11 +61,12 @@ def export_batch(
             rows = _write(export, file_format, write)
         waiting, total = export.batch.waiting, export.batch.total
     if out != _STANDARD_OUTPUT:
-        tell(f"{out}: {rows:,} rows")
+        tell(f"{out}: {counted(rows, 'row')}")
     if waiting:
+        were = "was" if waiting == 1 else "were"
         tell(
-            f"batch {batch_id} is not over: {waiting:,} of its {total:,} audits were waiting, and "
-            "have no claims here"
+            f"batch {batch_id} is not over: {waiting:,} of its {counted(total, 'audit')} {were} "
+            "waiting, without claims here"
         )
     return _EXIT_DONE
 
@@ -75,7 +77,7 @@ def _write(export: BatchExport, file_format: ExportFormat, write: Callable[[byte
         for page in export.pages():
             table.add(page.rows)
             rows += len(page.rows)
-            display.show(f"{rows:,} rows, up to line {page.line:,}", None)
+            display.show(f"{counted(rows, 'row')}, up to line {page.line:,}", None)
     return rows
 
 

@@ -26,6 +26,7 @@ from halldetect.record import Record, jsonl_lines, parse_record, text_fault
 from halldetect.scoring.policy import BUILTIN_POLICIES
 from halldetect.settings import Settings
 from halldetect.trail import AuditResult, Status
+from halldetect.wording import counted
 
 _EXIT_DONE, _EXIT_FLAGGED, _EXIT_FAILED = 0, 1, 2
 _FAILURES_TOLD = 10  # the rest is in the results
@@ -211,12 +212,10 @@ class _Batch:
             self._display.say("more lines failed; the results say which and why")
 
     def _how_to_go_on(self) -> str:
+        lines = counted(self.tally.audits, "line")
         if self._out == STANDARD_INPUT:
-            return f"interrupted after {self.tally.audits:,} lines"
-        return (
-            f"interrupted after {self.tally.audits:,} lines; the same command again goes on from "
-            "there"
-        )
+            return f"interrupted after {lines}"
+        return f"interrupted after {lines}; the same command again goes on from there"
 
 
 def settings_digest(auditor: Auditor) -> str:

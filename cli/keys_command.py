@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cli.consoles import results_console, tell
 from cli.database import open_database
+from cli.moments import moment_text
 from cli.printable import printable
 from db.api_keys import StoredKey, create_key, list_keys, revoke_key, rotate_key
 from db.engine import session_factory
@@ -35,7 +36,8 @@ def create(name: str, scopes: Sequence[Scope], settings: Settings, *, as_json: b
     """
     with open_database(settings) as engine, session_factory(engine).begin() as session:
         key, secret = create_key(session, name, scopes)
-    told = f"key {key.id} ({key.name}) may be used to {', '.join(key.scopes)}"
+    noun = "scope" if len(key.scopes) == 1 else "scopes"
+    told = f"key {key.id} ({key.name}) has the {noun} {', '.join(key.scopes)}"
     return _hand_over(key, secret, told, as_json=as_json)
 
 
@@ -136,7 +138,7 @@ def _table(keys: Sequence[StoredKey]) -> Table:
 
 
 def _moment(moment: datetime | None) -> str:
-    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
+    return "" if moment is None else moment_text(moment)
 
 
 def _as_object(key: StoredKey) -> dict[str, Any]:

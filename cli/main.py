@@ -34,6 +34,15 @@ EXIT_PIPE_CLOSED = 141  # what a shell shows for a program that a closed pipe en
 class _ExitCodes(TyperGroup):
     """Runs a command and turns its answer or its error into the exit code."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            _show_unframed(error)
+            raise typer.Exit(EXIT_INPUT) from None
+
     def invoke(self, ctx: Any) -> Any:
         try:
             code = super().invoke(ctx)
@@ -59,11 +68,20 @@ class _ExitCodes(TyperGroup):
             raise
         except Exception as error:
             if type(error).__module__.partition(".")[0] in ("click", "typer"):
-                raise  # a usage error, which the library words
+                _show_unframed(error)  # a usage error, which the library words
+                raise typer.Exit(EXIT_INPUT) from None
             traceback.print_exc()
             tell("this is a fault of halldetect, not of your input")
             code = EXIT_INTERNAL
         raise typer.Exit(code or 0)
+
+
+def _show_unframed(error: Exception) -> None:
+    """Show a usage error where no terminal does; in the library's frame its lines would break."""
+    show = getattr(error, "show", None)
+    if show is None or sys.stderr.isatty():
+        raise error
+    show()
 
 
 def _output_lost(error: OutputError) -> int:

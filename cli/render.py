@@ -12,6 +12,7 @@ from rich.text import Text
 from cli.printable import printable, shortened
 from halldetect.scoring.verdict import Label, Verdict
 from halldetect.trail import AuditResult, ClaimTrail, Evidence, Outcome
+from halldetect.wording import counted
 
 VERDICT_STYLES = {
     Verdict.SUPPORTED: "bold green",
@@ -90,8 +91,7 @@ def _counted(result: AuditResult) -> Text:
     tallies = [
         f"{getattr(result.counts, verdict.value)} {verdict.value}" for verdict in VERDICT_STYLES
     ]
-    claims = "1 claim" if len(result.claims) == 1 else f"{len(result.claims)} claims"
-    return Text(f"{claims}: {', '.join(tallies)}")
+    return Text(f"{counted(len(result.claims), 'claim')}: {', '.join(tallies)}")
 
 
 def _claim(claim: ClaimTrail, *, is_deciding: bool, verbose: bool) -> Text:
@@ -138,7 +138,7 @@ def _unaudited(result: AuditResult, *, verbose: bool) -> Iterator[RenderableType
 def _rejected(result: AuditResult, *, verbose: bool) -> Iterator[RenderableType]:
     if not result.rejected:
         return
-    lines = "1 line" if len(result.rejected) == 1 else f"{len(result.rejected)} lines"
+    lines = counted(len(result.rejected), "line")
     hint = "" if verbose else " (--verbose lists them)"
     yield Text(f"rejected {lines} that the extractor wrote and the response does not say{hint}")
     if verbose:

@@ -16,6 +16,7 @@ from db.key_models import LONGEST_NAME, ApiKey, ApiKeySecret
 from db.scopes import Scope
 from halldetect.errors import InputError
 from halldetect.record import text_fault
+from halldetect.wording import counted
 
 PREFIX = "hd_"
 _SECRET_BYTES = 32
@@ -194,7 +195,7 @@ def _check_name(name: str) -> None:
     if fault is None and name != name.strip():
         fault = "begins or ends with white space"
     if fault is None and not 1 <= len(name) <= LONGEST_NAME:
-        fault = f"has {len(name)} characters; 1 to {LONGEST_NAME} are allowed"
+        fault = f"has {counted(len(name), 'character')}; 1 to {LONGEST_NAME} are allowed"
     if fault is not None:
         raise InputError(f"the name of a key {fault}")
 

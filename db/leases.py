@@ -17,6 +17,7 @@ from db.line import Stage
 from db.models import Audit
 from halldetect.errors import HallDetectError
 from halldetect.trail import Status
+from halldetect.wording import counted
 
 
 class LeaseLost(HallDetectError):
@@ -158,8 +159,8 @@ def recover_expired(session: Session, max_attempts: int) -> Recovered:
     charged = {**FREE, "faults": Audit.faults + 1, "worker_lost": True}
     _update(session, [row.id for row in suspect], charged)
     reason = (
-        f"its worker was lost {max_attempts} times while it worked on this audit: the audit "
-        "may exhaust the memory or crash a model; see the worker's log"
+        f"its worker was lost {counted(max_attempts, 'time')} while it worked on this audit: the "
+        "audit may exhaust the memory or crash a model; see the worker's log"
     )
     failed = {"status": Status.FAILED, "error": reason, "finished_at": func.clock_timestamp()}
     _update(session, [row.id for row in hopeless], {**charged, **failed})

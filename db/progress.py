@@ -36,6 +36,7 @@ from halldetect.scoring.verdict import Verdict
 from halldetect.sources import PreparedSource
 from halldetect.trail import Outcome, Status
 from halldetect.verification import Hypotheses
+from halldetect.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +341,7 @@ def charge_fault(session: Session, lease: Lease, error: str, max_attempts: int) 
     if faults is None:
         raise _lost(lease)
     if faults + 1 >= max_attempts:
-        fail_audit(session, lease, f"failed {max_attempts} times, lastly: {error}")
+        fail_audit(session, lease, f"failed {counted(max_attempts, 'time')}, lastly: {error}")
         return True
     _write_fenced(session, lease, faults=Audit.faults + 1, **FREE)
     return False

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from db.ownership import UNRESTRICTED, Caller
 from db.webhook_models import DeliveryState, Webhook, WebhookDelivery
-from halldetect.errors import LimitError
+from halldetect.errors import InputError
 
 MOST_WEBHOOKS = 10
 """Of one owner: each is called for every batch."""
@@ -52,6 +52,10 @@ _LAST_DELIVERIES = text(
     ) AS d ORDER BY d.webhook_id, d.batch_id DESC
     """
 ).columns(*WebhookDelivery.__table__.columns)
+
+
+class TooManyWebhooks(InputError):
+    """An owner has as many webhooks as may be; the message says how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +120,8 @@ def create_webhook(
 
     Raises
     ------
-    LimitError
-        The caller has too many.
+    TooManyWebhooks
+        The caller has as many as may be.
     """
     owner = caller.api_key_id
     lock = func.hashtextextended(f"webhooks of {owner}", _LOCK_SEED)
@@ -126,7 +130,9 @@ def create_webhook(
     if session.scalars(select(func.count()).select_from(Webhook).where(is_owners)).one() >= (
         MOST_WEBHOOKS
     ):
-        raise LimitError(f"there are {MOST_WEBHOOKS} webhooks of this owner already: delete one")
+        raise TooManyWebhooks(
+            f"there are {MOST_WEBHOOKS} webhooks of this owner already: delete one"
+        )
     row = Webhook(api_key_id=owner, url=url, secret=secrets.token_bytes(_SECRET_BYTES))
     session.add(row)
     session.flush()

@@ -15,6 +15,7 @@ from typing import Any, Literal, NoReturn
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from halldetect.errors import InputError
+from halldetect.wording import fault_message
 
 _DEEPEST_METADATA = 100  # JSON writers give up somewhere above
 _UNKNOWN_TOLD = 5
@@ -286,6 +287,5 @@ def _faults(error: ValidationError) -> str:
     faults = []
     for detail in error.errors(include_url=False, include_input=False):
         field = ".".join(str(part) for part in detail["loc"]) or "record"
-        message = detail["msg"].removeprefix("Value error, ")
-        faults.append(f"field {field}: {message}")
+        faults.append(f"field {field}: {fault_message(detail)}")
     return "; ".join(faults)

@@ -16,6 +16,7 @@ from halldetect.errors import InputError
 from halldetect.loopback import is_loopback
 from halldetect.nli.batching import DEFAULT_TOKEN_BUDGET
 from halldetect.webhook_targets import AllowedTargets
+from halldetect.wording import fault_message
 
 _PREFIX = "HALLDETECT_"
 
@@ -244,7 +245,8 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**chosen)
     except ValidationError as error:
         faults = [
-            f"HALLDETECT_{'.'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']}"
+            f"HALLDETECT_{'.'.join(str(part) for part in fault['loc']).upper()}: "
+            f"{fault_message(fault)}"
             for fault in error.errors(include_url=False)
         ]
         raise InputError("; ".join(faults)) from None

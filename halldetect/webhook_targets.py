@@ -188,6 +188,8 @@ def is_public(address: Address) -> bool:
 
 
 def _target(url: str) -> WebhookTarget:
+    if not url:
+        raise InputError("url: is empty; write an address such as https://hooks.example.org/x")
     if len(url) > LONGEST_URL:
         raise InputError(f"url: has {len(url):,} characters; at most {LONGEST_URL:,} are allowed")
     if not _PRINTABLE.fullmatch(url) or "\\" in url:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from api import examples, openapi
 from api.bodies import JsonBody
 from api.cursors import make_cursor, read_cursor
-from api.dependencies import NoQuery, ServiceOf, identity
+from api.dependencies import NoQuery, PathId, ServiceOf, identity
 from api.json_bodies import body_schema, read_body
 from api.keys import Reader, Submitter
 from api.problems import not_found
@@ -31,6 +31,7 @@ _SELECTION = {"list": "webhooks"}  # there are no filters: any cursor of theirs 
     openapi_extra={"requestBody": body_schema(WebhookBody, examples.WEBHOOK_BODY)},
     responses={
         201: openapi.json_example("Stored; the secret is not shown again.", "NEW_WEBHOOK"),
+        409: openapi.problem(examples.TOO_MANY_WEBHOOKS),
         **openapi.problems(413, 415, 422),
     },
 )
@@ -82,7 +83,7 @@ def list_all(
     dependencies=[NoQuery],
     responses={204: {"description": "It is gone."}, **openapi.problems(404, 422)},
 )
-def delete(caller: Submitter, webhook_id: str, service: ServiceOf) -> Response:
+def delete(caller: Submitter, webhook_id: PathId, service: ServiceOf) -> Response:
     """Delete a webhook, its secret and its deliveries, those that are due included."""
     number = identity(webhook_id, "webhook")
     with service.transaction() as session:

@@ -7,10 +7,15 @@ import json
 import sys
 from typing import Any
 
+from rich.console import Console
+
 from cli.client.batch_state import BatchState, parse_batch_state
 from cli.client.batch_tables import FlaggedAudit, batch_table, flagged_table
+from cli.client.errors import ServiceUnavailable
+from cli.client.following import patiently
 from cli.client.service import Service
 from cli.consoles import results_console, tell
+from halldetect.wording import counted
 
 _EXIT_DONE, _EXIT_FLAGGED, _EXIT_FAILED = 0, 1, 2
 _FLAGGED_SHOWN = 5
@@ -45,11 +50,11 @@ def report_end(
         console = results_console()
         console.print(batch_table(state))
         if state.hallucinated:
-            console.print(flagged_table(most_hallucinated(service, state)))
+            _print_flagged(console, service, state)
     if state.failed or state.cancelled:
         tell(
-            f"batch {state.id}: {state.failed:,} audits failed and {state.cancelled:,} were "
-            f"cancelled; `halldetect results {state.id}` says which and why"
+            f"batch {state.id}: {_counts(state)}; `halldetect results {state.id}` says which and "
+            "why"
         )
         return _EXIT_FAILED
     return _EXIT_FLAGGED if fail_on_hallucinated and state.hallucinated else _EXIT_DONE
@@ -62,6 +67,23 @@ def most_hallucinated(service: Service, state: BatchState) -> list[FlaggedAudit]
         for audit in service.audits(batch_id=state.id, label="hallucinated")
     )
     return heapq.nlargest(_FLAGGED_SHOWN, flagged, key=lambda audit: audit.fedscore)
+
+
+def _print_flagged(console: Console, service: Service, state: BatchState) -> None:
+    """Print the highest scores if the service answers; what the batch came to is known anyway."""
+    try:
+        flagged = patiently(lambda: most_hallucinated(service, state), tell)
+    except ServiceUnavailable as error:
+        tell(f"{error}; `halldetect results {state.id}` prints what was flagged")
+    else:
+        console.print(flagged_table(flagged))
+
+
+def _counts(state: BatchState) -> str:
+    counts = {"failed": state.failed, "cancelled": state.cancelled}
+    return " and ".join(
+        f"{counted(count, 'audit')} {was}" for was, count in counts.items() if count
+    )
 
 
 def print_document(document: dict[str, Any]) -> None:

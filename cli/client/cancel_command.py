@@ -7,6 +7,7 @@ from cli.client.batch_state import parse_batch_state
 from cli.client.service import Service
 from cli.consoles import results_console
 from halldetect.settings import Settings
+from halldetect.wording import counted
 
 _EXIT_DONE = 0
 
@@ -43,7 +44,8 @@ def cancel_batch(batch_id: int, settings: Settings, *, as_json: bool) -> int:
     state = parse_batch_state(document)
     if state.cancelled:
         kept = state.completed + state.failed
-        sentence = f"{state.cancelled:,} audits cancelled, the results of {kept:,} stay"
+        results = "the result of 1 stays" if kept == 1 else f"the results of {kept:,} stay"
+        sentence = f"{counted(state.cancelled, 'audit')} cancelled, {results}"
     else:
         sentence = "was over already, so that nothing is cancelled"
     results_console().print(f"batch {state.id}: {sentence}")

@@ -13,7 +13,19 @@ class ServiceError(UnavailableError):
 
 
 class ServiceUnavailable(ServiceError):
-    """The service does not answer now and may again: the same request is worth another try."""
+    """The service does not answer now and may again: the same request is worth another try.
+
+    Parameters
+    ----------
+    message : str
+        What went wrong, and where.
+    retry_after : float
+        Seconds that the service asks to be left alone; 0 when it says nothing.
+    """
+
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)

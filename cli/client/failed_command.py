@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import datetime
 from typing import Any
 
 from rich.text import Text
 
 from cli.client.service import Service
 from cli.consoles import results_console, tell
+from cli.moments import moment_text
 from cli.printable import printable
 from halldetect.settings import Settings
+from halldetect.wording import counted
 
 _EXIT_DONE = 0
 
@@ -53,9 +56,10 @@ def list_failed(batch_id: int | None, settings: Settings, *, as_json: bool) -> i
                 sys.stdout.write(json.dumps(audit) + "\n")
             else:
                 console.print(_described(audit), soft_wrap=True)
+    them = "it" if count == 1 else "them"
     again = f"--batch {batch_id}" if batch_id is not None else "AUDIT..."
-    way = f"; `halldetect retry {again}` puts them back into the line" if count else ""
-    tell(f"{count:,} failed audits{way}")
+    way = f"; `halldetect retry {again}` puts {them} back into the line" if count else ""
+    tell(f"{counted(count, 'failed audit')}{way}")
     return _EXIT_DONE
 
 
@@ -64,9 +68,10 @@ def _described(audit: dict[str, Any]) -> Text:
     if audit["line"] is not None:
         place += f" line {audit['line']:,}"
     name = f" {printable(audit['custom_id'])}" if audit["custom_id"] else ""
+    finished = moment_text(datetime.fromisoformat(audit["finished_at"]))
     text = Text(f"audit {audit['id']}", style="bold")
     text.append(
-        f" ({place}{name}): failed {audit['finished_at']}, attempts {audit['attempts']}, "
+        f" ({place}{name}): failed {finished}, attempts {audit['attempts']}, "
         f"faults {audit['faults']}\n    {printable(audit['error'])}",
         style="not bold",
     )

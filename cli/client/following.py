@@ -17,6 +17,7 @@ from cli.consoles import tell
 _SECONDS_BETWEEN_LOOKS = 0.5
 # Looking at a large batch costs the service a count of its rows, and it has other things to do.
 _MOST_OF_THE_TIME = 0.05
+_LONGEST_SECONDS_BETWEEN_LOOKS = 5.0
 _SECONDS_BETWEEN_TRIES = 2.0
 _SECONDS_WITHOUT_SERVICE = 60.0
 
@@ -48,15 +49,14 @@ def follow(service: Service, batch_id: int, news: str | None = None) -> dict[str
             tell(news)
         with follow_display() as display:
             while True:
-                started = time.monotonic()
-                document = patiently(lambda: service.batch(batch_id), display.say)
+                document, spent = patiently(lambda: _look(service, batch_id), display.say)
                 state = parse_batch_state(document)
                 throughput.note(state.finished)
                 display.show(progress_line(state, throughput), state.fraction)
                 if state.is_over:
                     return document
-                spent = time.monotonic() - started
-                time.sleep(max(_SECONDS_BETWEEN_LOOKS, spent / _MOST_OF_THE_TIME))
+                pause = min(spent / _MOST_OF_THE_TIME, _LONGEST_SECONDS_BETWEEN_LOOKS)
+                time.sleep(max(pause, _SECONDS_BETWEEN_LOOKS))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped following; batch {batch_id} goes on, and {_how_to_go_on(batch_id)}"
@@ -94,6 +94,13 @@ def patiently(ask: Callable[[], _Answer], say: Callable[[str], None]) -> _Answer
             elif now >= give_up_at:
                 raise
             time.sleep(_SECONDS_BETWEEN_TRIES)
+
+
+def _look(service: Service, batch_id: int) -> tuple[dict[str, Any], float]:
+    """Return what the service says of a batch, and the seconds that this one request took."""
+    started = time.monotonic()
+    document = service.batch(batch_id)
+    return document, time.monotonic() - started
 
 
 def _how_to_go_on(batch_id: int) -> str:

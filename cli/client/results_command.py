@@ -13,6 +13,7 @@ from cli.client.service import Service
 from cli.consoles import tell
 from cli.progress_display import progress_display
 from halldetect.settings import Settings
+from halldetect.wording import counted
 
 _EXIT_DONE = 0
 _STANDARD_OUTPUT = "-"
@@ -55,9 +56,10 @@ def write_results(batch_id: int, settings: Settings, *, out: str, with_matrix: b
             if lines != state.total:
                 raise ServiceError(_cut(state))
     if state.waiting:
+        were = "was" if state.waiting == 1 else "were"
         tell(
-            f"batch {state.id} is not over: {state.waiting:,} of its {state.total:,} audits were "
-            "waiting, and their lines say so"
+            f"batch {state.id} is not over: {state.waiting:,} of its "
+            f"{counted(state.total, 'audit')} {were} waiting, which the output says of each"
         )
     return _EXIT_DONE
 
@@ -75,8 +77,8 @@ def _pieces(service: Service, state: BatchState, *, with_matrix: bool) -> Iterat
 
 def _cut(state: BatchState) -> str:
     return (
-        f"the results of batch {state.id} ended before the last of {state.total:,} lines; run the "
-        "command again"
+        f"the results of batch {state.id} ended before the last of {counted(state.total, 'line')}; "
+        "run the command again"
     )
 
 

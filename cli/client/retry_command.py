@@ -8,6 +8,7 @@ from cli.client.service import Service
 from cli.consoles import results_console, tell
 from halldetect.errors import InputError
 from halldetect.settings import Settings
+from halldetect.wording import counted
 
 _EXIT_DONE, _EXIT_REFUSED = 0, 2
 
@@ -63,10 +64,11 @@ def retry_failed_of(batch_id: int, settings: Settings) -> int:
     """
     with Service.of(settings) as service:
         batch = service.retry_batch(batch_id)
+    wait = "waits" if batch["retried"] == 1 else "wait"
     results_console().print(
-        f"batch {batch['id']}: {batch['retried']:,} audits wait again, {batch['queued']:,} for "
-        f"their claims and {batch['extracted']:,} for the verification of theirs; `halldetect "
-        f"status {batch['id']} --wait` follows them"
+        f"batch {batch['id']}: {counted(batch['retried'], 'audit')} {wait} again "
+        f"(for extraction {batch['queued']:,}, for verification {batch['extracted']:,}); "
+        f"`halldetect status {batch['id']} --wait` follows the batch"
     )
     return _EXIT_DONE
 

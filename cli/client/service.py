@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, NoReturn, Self
@@ -13,13 +13,15 @@ import httpx
 
 from cli.client.address import api_address
 from cli.client.errors import BatchRefused, LineFault, ServiceError, ServiceUnavailable
+from cli.client.patience import in_turn, seconds_asked_for, telling_of_silence
 from halldetect.errors import InputError
 from halldetect.loopback import is_loopback
 from halldetect.settings import Settings
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
-# Storing a million lines takes a while after the last of them has arrived.
-_UPLOAD_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=1800.0)
+# Every line of an upload is checked and stored before the answer: the more of them, the longer it
+# takes. The rate is far below that of a service with nothing else to do.
+_UPLOAD_SECONDS, _UPLOAD_BYTES_A_SECOND, _LONGEST_UPLOAD_SECONDS = 60.0, 100_000, 1800.0
 _PAGE = 1000
 _PROBLEM = "application/problem+json"
 _API_KEY = re.compile(r"hd_[A-Za-z0-9_-]+")
@@ -89,6 +91,7 @@ class Service:
         self,
         compressed: Iterable[bytes],
         *,
+        size: int,
         idempotency_key: str,
         policy: str | None,
         priority: int | None,
@@ -99,6 +102,8 @@ class Service:
         ----------
         compressed : iterable of bytes
             JSONL, compressed by gzip.
+        size : int
+            Bytes of it before the compression, which tell how long the answer may take.
         idempotency_key : str
             The same for every try at the same upload, so that two of them make one batch.
         policy, priority : optional
@@ -110,20 +115,21 @@ class Service:
             Lines of it cannot be used.
         """
         options = {"unknown_fields": "ignore", "policy": policy, "priority": priority}
-        response = self._request(
-            "POST",
-            "/v1/batches",
-            params={name: value for name, value in options.items() if value is not None},
-            headers={
-                "Content-Type": "application/x-ndjson",
-                "Content-Encoding": "gzip",
-                "Idempotency-Key": idempotency_key,
-            },
-            content=compressed,
-            timeout=_UPLOAD_TIMEOUT,
-        )
+        with self._translated(), telling_of_silence(self.address) as move:
+            # The body can be read once: after a 429, whoever has the file sends it again.
+            response = self._client.post(
+                "/v1/batches",
+                params={name: value for name, value in options.items() if value is not None},
+                headers={
+                    "Content-Type": "application/x-ndjson",
+                    "Content-Encoding": "gzip",
+                    "Idempotency-Key": idempotency_key,
+                },
+                content=_noted(compressed, move),
+                timeout=_upload_timeout(size),
+            )
         if response.status_code == httpx.codes.CONFLICT:  # an earlier try is still being stored
-            raise ServiceUnavailable(_reason(response))
+            raise ServiceUnavailable(_reason(response), seconds_asked_for(response) or 0.0)
         return self._document(response)
 
     def batch(self, batch_id: int) -> dict[str, Any]:
@@ -175,7 +181,8 @@ class Service:
         """Open the results of a batch: JSONL, in pieces of any size."""
         path = f"/v1/batches/{batch_id}/results"
         options = {"include": "matrix"} if with_matrix else {}
-        with self._translated(), self._client.stream("GET", path, params=options) as response:
+        request = self._client.build_request("GET", path, params=options)
+        with self._translated(), closing(self._in_turn(request, stream=True)) as response:
             if not response.is_success:
                 response.read()
                 self._refuse(response)
@@ -183,7 +190,14 @@ class Service:
 
     def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         with self._translated():
-            return self._client.request(method, path, **options)
+            return self._in_turn(self._client.build_request(method, path, **options))
+
+    def _in_turn(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        def ask() -> httpx.Response:
+            with telling_of_silence(self.address):
+                return self._client.send(request, stream=stream)
+
+        return in_turn(ask, self.address)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -223,13 +237,27 @@ class Service:
         if problem is not None and response.status_code == httpx.codes.FORBIDDEN:
             raise InputError(f"{self.address}: {reason} (HALLDETECT_API_KEY)")
         if response.status_code in _MAY_PASS:
-            raise ServiceUnavailable(f"{self.address}: {reason}")
+            asked_for = seconds_asked_for(response) or 0.0
+            raise ServiceUnavailable(f"{self.address}: {reason}", asked_for)
         if problem is None or response.is_server_error:
             raise ServiceError(f"{self.address}: {reason}")
         faults = _line_faults(problem)
         if faults:
             raise BatchRefused(reason, faults, int(problem.get("total_errors", len(faults))))
         raise InputError(reason)
+
+
+def _noted(pieces: Iterable[bytes], move: Callable[[], None]) -> Iterator[bytes]:
+    """Yield the pieces of a body, telling each time that it moves."""
+    for piece in pieces:
+        move()
+        yield piece
+    move()
+
+
+def _upload_timeout(size: int) -> httpx.Timeout:
+    seconds = _UPLOAD_SECONDS + size / _UPLOAD_BYTES_A_SECOND
+    return httpx.Timeout(60.0, connect=5.0, read=min(seconds, _LONGEST_UPLOAD_SECONDS))
 
 
 def _api_key(settings: Settings) -> str | None:

@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 
 from cli.client.errors import ServiceUnavailable
+from cli.client.patience import LONGEST_WAIT
 from cli.client.service import Service
 from cli.client.upload import Upload
 from cli.progress_display import ProgressDisplay, progress_display
@@ -38,6 +39,7 @@ def send_batch(
             try:
                 return service.upload_batch(
                     upload.compressed(lambda read: _show(display, read, upload.size)),
+                    size=upload.size,
                     idempotency_key=key,
                     policy=policy,
                     priority=priority,
@@ -49,6 +51,7 @@ def send_batch(
                         f"{error}; if it took the batch before it went away, GET /v1/batches "
                         "lists it: look there before you submit the file again"
                     ) from error
+                pause = max(pause, min(error.retry_after, LONGEST_WAIT))
                 display.say(f"{error}; trying again in {pause:.0f} s")
                 time.sleep(pause)
 

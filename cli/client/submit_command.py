@@ -13,6 +13,7 @@ from cli.consoles import results_console, tell
 from cli.option_texts import check_options
 from halldetect.errors import InputError
 from halldetect.settings import Settings
+from halldetect.wording import counted
 
 _EXIT_DONE = 0
 
@@ -63,7 +64,7 @@ def submit_file(
         except BatchRefused as refused:
             raise _told(upload.name, refused) from None
         batch = parse_submitted_batch(document)
-        accepted = f"batch {batch.id}: {_audits(batch.total)} accepted"
+        accepted = f"batch {batch.id}: {counted(batch.total, 'audit')} accepted"
         if wait:
             document = follow(service, int(batch.id), accepted)
             return report_end(
@@ -85,10 +86,7 @@ def _told(name: str, refused: BatchRefused) -> InputError:
     for fault in refused.faults:
         tell(f"{name} line {fault.line}: {fault.message}")
     unlisted = refused.total_faults - len(refused.faults)
-    more = f" ({unlisted:,} more are not listed)" if unlisted > 0 else ""
-    lines = "1 line" if refused.total_faults == 1 else f"{refused.total_faults:,} lines"
+    are = "is" if unlisted == 1 else "are"
+    more = f" ({unlisted:,} more {are} not listed)" if unlisted > 0 else ""
+    lines = counted(refused.total_faults, "line")
     return InputError(f"{name}: nothing was stored, since {lines} cannot be used{more}")
-
-
-def _audits(count: int) -> str:
-    return "1 audit" if count == 1 else f"{count:,} audits"

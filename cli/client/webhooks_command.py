@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from cli.client.service import Service
+from cli.client.webhook_lines import webhook_lines
 from cli.consoles import results_console, tell
-from cli.printable import printable
 from halldetect.settings import Settings
 
 _EXIT_DONE = 0
@@ -55,9 +55,8 @@ def show(settings: Settings, *, as_json: bool) -> int:
     if not webhooks:
         console.print("there are no webhooks; `halldetect webhooks add` makes one")
     for webhook in webhooks:
-        console.print(f"webhook {webhook['id']}: {printable(webhook['url'])}")
-        for delivery in webhook["deliveries"]:
-            console.print(f"  batch {delivery['batch_id']}: {_described(delivery)}")
+        for line in webhook_lines(webhook):
+            console.print(line, soft_wrap=True)
     return _EXIT_DONE
 
 
@@ -75,15 +74,6 @@ def remove(webhook_id: int, settings: Settings) -> int:
         service.delete_webhook(webhook_id)
     results_console().print(f"webhook {webhook_id} is deleted")
     return _EXIT_DONE
-
-
-def _described(delivery: dict[str, Any]) -> str:
-    words = [delivery["state"]]
-    if delivery["attempts"]:
-        words.append(f"attempt {delivery['attempts']} at {delivery['last_attempt_at']}")
-    if delivery["last_error"]:
-        words.append(printable(delivery["last_error"]))
-    return ", ".join(words)
 
 
 def _print_json(document: dict[str, Any]) -> None:

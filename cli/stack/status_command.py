@@ -9,7 +9,7 @@ from dataclasses import asdict
 from cli.consoles import results_console, tell
 from cli.stack.observations import Observation, observe
 from cli.stack.run_file import RunningStack, read_running_stack
-from cli.stack.tables import service_tables, stack_tables
+from cli.stack.tables import address_lines, process_tables, service_tables
 from halldetect.errors import UnavailableError
 from halldetect.settings import Settings
 
@@ -51,7 +51,10 @@ def show_stack(settings: Settings, *, as_json: bool) -> int:
     if as_json:
         _write_json({**_stack_object(stack), **_service_object(observation)})
     else:
-        results_console().print(stack_tables(stack, observation))
+        console = results_console()
+        console.print(process_tables(stack, observation), "", sep="\n")
+        for line in address_lines(stack):
+            console.print(line, soft_wrap=True)
     return _EXIT_RUNS
 
 

@@ -15,6 +15,7 @@ from cli.stack.observations import Observation
 from cli.stack.run_file import RunningStack
 from db.queue_depth import QueueDepth
 from db.workers import LiveWorker
+from halldetect.wording import counted
 
 _STATE_STYLES = {
     ChildState.WAITING: "dim",
@@ -29,12 +30,17 @@ _STAGE_DOES = {"extraction": "claims to be extracted", "verification": "claims t
 
 def stack_tables(stack: RunningStack, observation: Observation) -> RenderableType:
     """Return everything there is to see of `stack`."""
+    return Group(process_tables(stack, observation), Text(), _addresses(stack))
+
+
+def process_tables(stack: RunningStack, observation: Observation) -> RenderableType:
+    """Return what the processes of `stack` do, without its addresses."""
     ours = [observation.worker(child.pid) for child in stack.children]
     others = [worker for worker in observation.workers if worker not in ours]
     parts: list[RenderableType] = [_processes(stack, observation), Text()]
     if others:
         parts += [workers_table(others, observation), Text()]
-    return Group(*parts, _lines(observation), Text(), _addresses(stack))
+    return Group(*parts, _lines(observation))
 
 
 def service_tables(observation: Observation) -> RenderableType:
@@ -70,6 +76,14 @@ def addresses(stack: RunningStack) -> Iterator[tuple[str, str]]:
         if child.metrics_url is not None:
             yield f"metrics of {child.name}", child.metrics_url
     yield "data and logs", str(stack.home)
+
+
+def address_lines(stack: RunningStack) -> Iterator[str]:
+    """Yield the addresses as lines, to be printed whole."""
+    named = list(addresses(stack))
+    width = max(len(label) for label, _ in named)
+    for label, address in named:
+        yield f"{label:{width}} {address}"
 
 
 def without_password(url: str) -> str:
@@ -108,7 +122,7 @@ def _worker(worker: LiveWorker | None) -> Text:
         return Text()
     if worker.error is not None:
         return Text(f"{worker.state.value}: {printable(worker.error)}", style="red")
-    done = f"{worker.counters.audits:,} audits" if worker.counters.audits else ""
+    done = counted(worker.counters.audits, "audit") if worker.counters.audits else ""
     models = printable(", ".join(worker.models))
     return Text(" · ".join(part for part in (models, done) if part) or worker.state.value)
 

@@ -55,7 +55,6 @@ def test_a_webhook_that_is_deleted_is_not_there(client, add, stored):
     assert again.status_code == 404
     assert again.json()["detail"] == f"there is no webhook {number}"
     assert stored("webhooks") == 1
-    assert client.delete("/v1/webhooks/x").status_code == 404
 
 
 def test_deliveries_are_listed_with_their_state(client, add, upload, record, execute):
@@ -123,8 +122,8 @@ def test_pages_hold_all_newest_first(client, add):
 
 def test_an_owner_has_so_many_and_no_more(client, add, stored):
     answers = [add() for _ in range(MOST_WEBHOOKS + 1)]
-    assert [answer.status_code for answer in answers] == [201] * MOST_WEBHOOKS + [413]
-    assert answers[-1].json()["type"] == "urn:halldetect:problem:too-large"
+    assert [answer.status_code for answer in answers] == [201] * MOST_WEBHOOKS + [409]
+    assert answers[-1].json()["type"] == "urn:halldetect:problem:too-many-webhooks"
     assert "delete one" in answers[-1].json()["detail"]
     assert stored("webhooks") == MOST_WEBHOOKS
 
@@ -185,3 +184,19 @@ def test_secrets_are_stored_and_no_reader_sees_them(add, sessions):
             text("SELECT string_agg(pg_get_viewdef(oid), '') FROM pg_class WHERE relkind = 'v'")
         ).one()
     assert "webhook" not in views
+
+
+@pytest.mark.parametrize(
+    ("number", "detail"),
+    [
+        ("x", "there is no webhook of this id: ids are whole numbers from 1"),
+        ("017", "ids are whole numbers from 1"),
+        ("9223372036854775807", "there is no webhook 9223372036854775807"),
+        ("9223372036854775808", "there is no webhook of this id: ids end at 9223372036854775807"),
+        ("9" * 20, "ids end at 9223372036854775807"),
+    ],
+)
+def test_an_id_of_nothing_is_not_found(client, number, detail):
+    answer = client.delete(f"/v1/webhooks/{number}")
+    assert answer.status_code == 404
+    assert detail in answer.json()["detail"]

@@ -66,7 +66,7 @@ def test_failed_audits_are_told_and_do_not_count(audits, settings, sessions, rep
         )
     assert report() == (0, {"is_clean": True, "failed_audits": 1, "findings": []})
     assert examine(settings, as_json=False) == 0
-    assert "1 audits have failed: `halldetect failed`" in capsys.readouterr().out
+    assert "1 audit has failed: `halldetect failed`" in capsys.readouterr().out
 
 
 def test_a_broker_that_is_away_is_a_finding(audits, report, database, tmp_path):

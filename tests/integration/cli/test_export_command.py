@@ -199,7 +199,7 @@ def test_a_batch_that_is_not_over_says_so_and_has_its_columns(sessions, settings
     table = parquet.read_table(out)
     assert table.num_rows == 0
     assert "entailment_text" in table.column_names
-    assert "1 of its 1 audits were waiting" in capsys.readouterr().err
+    assert "1 of its 1 audit was waiting" in capsys.readouterr().err
 
 
 def test_what_is_stored_meanwhile_is_not_in_it(sessions, settings, auditor, tmp_path, monkeypatch):

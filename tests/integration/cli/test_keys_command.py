@@ -25,7 +25,7 @@ def test_the_secret_stands_alone_on_standard_output(keys, sessions):
     with sessions() as session:
         key = find_key(session, secret)
     assert (key.name, key.scopes) == ("night run", (Scope.SUBMIT, Scope.READ))
-    assert "key 1 (night run) may be used to submit, read" in done.stderr
+    assert "key 1 (night run) has the scopes submit, read" in done.stderr
     assert "not shown again" in done.stderr
     assert secret not in done.stderr
 

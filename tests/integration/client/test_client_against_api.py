@@ -166,7 +166,7 @@ def test_waiting_ends_with_the_batch_and_tells_failures(halldetect, write_record
     document = json.loads(done.stdout)
     assert (document["status"], document["failed"], document["cancelled"]) == ("cancelled", 1, 1)
     assert "halldetect: batch 1: 2 audits accepted" in done.stderr
-    assert "1 audits failed and 1 were cancelled" in done.stderr
+    assert "1 audit failed and 1 audit cancelled" in done.stderr
 
 
 def _cancel_first(sessions):
@@ -180,7 +180,7 @@ def test_cancelling_keeps_what_is_finished(halldetect, write_records, sessions):
     end_audit(sessions, 1, Status.FAILED)
     done = halldetect("cancel", "1")
     assert done.exit_code == 0
-    assert done.stdout == "batch 1: 2 audits cancelled, the results of 1 stay\n"
+    assert done.stdout == "batch 1: 2 audits cancelled, the result of 1 stays\n"
     document = json.loads(halldetect("cancel", "1", "--json").stdout)
     assert (document["failed"], document["cancelled"]) == (1, 2)
 

@@ -31,7 +31,7 @@ def test_json_is_what_the_api_answers(halldetect):
 def test_deliveries_are_listed(halldetect, write_records, sessions):
     halldetect("webhooks", "add", URL)
     write_records("It opened in 1900.")
-    for _ in range(2):
+    for _ in range(3):
         halldetect("submit", "in.jsonl")
     with sessions.begin() as session:
         session.execute(
@@ -41,17 +41,35 @@ def test_deliveries_are_listed(halldetect, write_records, sessions):
                 " last_error = 'it answered 503' WHERE batch_id = 1"
             )
         )
+        session.execute(
+            text(
+                "UPDATE halldetect.webhook_deliveries SET state = 'due', attempts = 2,"
+                " last_attempt_at = '2026-03-01 00:05+01', next_attempt_at = '2026-03-01 12:30',"
+                " last_error = 'it answered 502' WHERE batch_id = 2"
+            )
+        )
     assert halldetect("webhooks", "list").stdout.splitlines() == [
         f"webhook 1: {URL}",
-        "  batch 2: waiting",
-        "  batch 1: failed, attempt 8 at 2026-03-01T00:00:00Z, it answered 503",
+        "  batch 3: waiting",
+        "  batch 2: due, attempt 2 at 2026-02-28 23:05 UTC, it answered 502, "
+        "next attempt at 2026-03-01 12:30 UTC",
+        "  batch 1: failed, attempt 8 at 2026-03-01 00:00 UTC, it answered 503",
     ]
+
+
+def test_a_long_address_is_one_line(halldetect):
+    url = f"https://hooks.example.org/{'path-' * 80}"
+    halldetect("webhooks", "add", url)
+    assert halldetect("webhooks", "list").stdout == f"webhook 1: {url}\n"
 
 
 def test_what_is_refused_is_told_with_exit_code_2(halldetect):
     refused = halldetect("webhooks", "add", "https://10.0.0.1/")
     assert refused.exit_code == 2
     assert "10.0.0.1 is not a public address" in refused.stderr
+    nowhere = halldetect("webhooks", "add", "")
+    assert nowhere.exit_code == 2
+    assert "url: is empty" in nowhere.stderr
     gone = halldetect("webhooks", "remove", "7")
     assert gone.exit_code == 2
     assert "there is no webhook 7" in gone.stderr

@@ -47,7 +47,10 @@ class Script:
         self.requests = []
 
     def take(self, handler):
-        body = _chunks(handler.rfile) if "Transfer-Encoding" in handler.headers else b""
+        if "Transfer-Encoding" in handler.headers:
+            body = _chunks(handler.rfile)
+        else:
+            body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         self.requests.append((handler.command, handler.path, dict(handler.headers), body))
         step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
         step(handler)
@@ -62,7 +65,7 @@ def _chunks(file):
     return content
 
 
-def answer(status, document, media_type="application/json"):
+def answer(status, document, media_type="application/json", *, retry_after=None):
     """A step that answers as told."""
     content = document if isinstance(document, bytes) else json.dumps(document).encode()
 
@@ -70,16 +73,18 @@ def answer(status, document, media_type="application/json"):
         handler.send_response(status)
         handler.send_header("Content-Type", media_type)
         handler.send_header("Content-Length", str(len(content)))
+        if retry_after is not None:
+            handler.send_header("Retry-After", str(retry_after))
         handler.end_headers()
         handler.wfile.write(content)
 
     return step
 
 
-def problem(status, detail, **members):
+def problem(status, detail, *, retry_after=None, **members):
     """A step that answers with a problem document."""
     document = {"type": "urn:x", "title": "odd", "status": status, "detail": detail, **members}
-    return answer(status, document, "application/problem+json")
+    return answer(status, document, "application/problem+json", retry_after=retry_after)
 
 
 def cut(content=b"", promised=10_000):
@@ -116,7 +121,7 @@ def serving():
             def do_GET(self):
                 script.take(self)
 
-            do_POST = do_GET  # noqa: N815
+            do_POST = do_DELETE = do_GET  # noqa: N815
 
             def log_message(self, *_):
                 pass

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from cli.client import following
 from cli.client.batch_report import report_end
 
 PAGE = {
@@ -15,9 +16,9 @@ PAGE = {
 
 @pytest.fixture
 def report(service, steps, batch):
-    def run(fail_on_hallucinated=False, as_json=False, **fields):
+    def run(fail_on_hallucinated=False, as_json=False, answers=(), **fields):
         over = {"status": "completed", "waiting": 0, "failed": 0, "completed": 10, **fields}
-        with service(steps["answer"](200, PAGE)) as (client, _):
+        with service(*(answers or [steps["answer"](200, PAGE)])) as (client, _):
             return report_end(
                 client,
                 batch(**over),
@@ -56,3 +57,32 @@ def test_json_is_the_services_own_document(report, batch, capsys):
     report(as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert document == batch(status="completed", waiting=0, failed=0, completed=10)
+
+
+def test_a_service_that_is_away_for_a_moment_is_waited_for(report, steps, capsys, monkeypatch):
+    monkeypatch.setattr(following, "_SECONDS_BETWEEN_TRIES", 0.0)
+    answers = (steps["problem"](503, "starting"), steps["answer"](200, PAGE))
+    assert report(True, answers=answers) == 1
+    assert "case-7" in capsys.readouterr().out
+
+
+def test_what_the_batch_came_to_outlives_the_service(report, steps, capsys, monkeypatch):
+    monkeypatch.setattr(following, "_SECONDS_BETWEEN_TRIES", 0.0)
+    monkeypatch.setattr(following, "_SECONDS_WITHOUT_SERVICE", 0.0)
+    assert report(True, answers=[steps["problem"](503, "gone for good")]) == 1
+    written = capsys.readouterr()
+    assert "batch 12: completed" in written.out
+    assert "gone for good; `halldetect results 12` prints what was flagged" in written.err
+
+
+@pytest.mark.parametrize(
+    ("failed", "cancelled", "words"),
+    [
+        (1, 0, "batch 12: 1 audit failed;"),
+        (2000, 1, "batch 12: 2,000 audits failed and 1 audit cancelled;"),
+        (0, 2, "batch 12: 2 audits cancelled;"),
+    ],
+)
+def test_counts_and_words_agree(report, capsys, failed, cancelled, words):
+    report(failed=failed, cancelled=cancelled)
+    assert words in capsys.readouterr().err

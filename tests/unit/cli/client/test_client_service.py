@@ -17,7 +17,7 @@ def test_faults_of_lines_are_kept_apart(service, steps):
     faults = [{"line": 3, "column": 2, "message": "not JSON"}, {"line": 9, "message": "twice"}]
     refusal = steps["problem"](422, "7 errors", errors=faults, total_errors=7)
     with service(refusal) as (client, _), pytest.raises(BatchRefused, match="7 errors") as raised:
-        client.upload_batch([b"x"], idempotency_key="k", policy=None, priority=None)
+        client.upload_batch([b"x"], size=1, idempotency_key="k", policy=None, priority=None)
     assert raised.value.faults == (LineFault(3, "not JSON"), LineFault(9, "twice"))
     assert raised.value.total_faults == 7
 

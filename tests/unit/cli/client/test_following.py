@@ -45,6 +45,56 @@ def test_a_lasting_outage_ends_the_following_and_says_that_the_batch_is_kept(
     assert "`halldetect status 12 --wait`" in str(raised.value)
 
 
+class Clock:
+    """Time that passes in pauses and requests only; the pauses are noted."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.pauses = []
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(following, "time", clock)
+    return clock
+
+
+def answering(clock, *answers):
+    """A service whose requests take as long as told, and answer or fail as told."""
+
+    class Answering:
+        def batch(self, _):
+            seconds, answer = next(steps)
+            clock.now += seconds
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    steps = iter(answers)
+    return Answering()
+
+
+def test_an_outage_does_not_put_off_the_next_look(clock, batch, over, monkeypatch):
+    monkeypatch.setattr(following, "_SECONDS_BETWEEN_TRIES", 2.0)
+    away = (10.0, ServiceUnavailable("away"))
+    service = answering(clock, (0.0, batch()), away, away, away, (0.01, batch()), (0.0, over))
+    assert follow(service, 12) == over
+    assert clock.pauses == [0.0, 2.0, 2.0, 2.0, pytest.approx(0.2)]
+
+
+def test_a_slow_look_puts_off_the_next_by_some_seconds_at_most(clock, batch, over):
+    follow(answering(clock, (0.1, batch()), (25.0, batch()), (0.0, over)), 12)
+    assert clock.pauses == [pytest.approx(2.0), 5.0]
+
+
 def test_an_interrupt_says_that_the_batch_goes_on(service, steps, batch, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt

@@ -65,6 +65,15 @@ def test_a_second_submission_has_a_key_of_its_own(service, steps, upload):
     assert len(set(keys(script))) == 2
 
 
+def test_the_service_says_how_long_to_leave_it_alone(service, steps, upload, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(submission.time, "sleep", pauses.append)
+    much = [steps["problem"](429, "much waits", retry_after=seconds) for seconds in (30, 3600)]
+    with service(*much, steps["answer"](202, ACCEPTED)) as (client, _):
+        assert send_batch(client, upload, policy=None, priority=None) == ACCEPTED
+    assert pauses == [30.0, 60.0]
+
+
 def test_it_gives_up_after_several_tries(service, steps, upload):
     with (
         service(steps["problem"](503, "away")) as (client, script),

@@ -7,7 +7,7 @@ from cli.stack.children import ChildState
 from cli.stack.observations import NOT_LOOKED, Observation
 from cli.stack.run_file import RunningChild, RunningStack
 from cli.stack.screen import PlainLines
-from cli.stack.tables import addresses, numbers, service_tables, stack_tables
+from cli.stack.tables import address_lines, addresses, numbers, service_tables, stack_tables
 from db.line import Stage
 from db.models import WorkerState
 from db.queue_depth import QueueDepth
@@ -173,3 +173,17 @@ def test_the_announcement_names_the_addresses(stack):
     first, *rest = capture.get().splitlines()
     assert first == "everything runs"
     assert f"    Flower: {stack.flower_url}" in rest
+
+
+def test_addresses_are_lines_that_can_be_copied(stack):
+    lines = list(address_lines(stack))
+    assert [line.split()[-1] for line in lines] == [address for _, address in addresses(stack)]
+    assert (
+        len(
+            {
+                line.index(address)
+                for line, (_, address) in zip(lines, addresses(stack), strict=True)
+            }
+        )
+        == 1
+    )
