@@ -34,6 +34,7 @@ _NOT_INHERITED = (
     "HALLDETECT_API_URL",
     # It listens on loopback and asks nobody for a key.
     "HALLDETECT_API_HOST",
+    "HALLDETECT_METRICS_HOST",
     "HALLDETECT_API_KEY",
     "HALLDETECT_API_KEYS_REQUIRED",
 )

@@ -18,6 +18,7 @@ from cli.audit_commands import add_audit_commands
 from cli.consoles import OutputError, prepare_streams, tell
 from cli.key_commands import keys
 from cli.operation_commands import add_operation_commands
+from cli.printed_addresses import forget_printed_addresses
 from cli.service_commands import add_service_commands
 from cli.trail_commands import add_trail_commands
 from cli.webhook_commands import webhooks
@@ -122,6 +123,13 @@ def _root(
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
+    printed = forget_printed_addresses()
+    if printed and ctx.invoked_subcommand == "up":
+        names = ", ".join(printed)
+        tell(
+            f"not used, since `halldetect env` printed it for other programs: {names}; "
+            "HALLDETECT_DATABASE_URL and HALLDETECT_REDIS_URL name servers of your own"
+        )
 
 
 add_audit_commands(app)

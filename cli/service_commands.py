@@ -152,8 +152,10 @@ def up(
 ) -> int:
     """Run the service on this machine: Postgres, Valkey, API, workers and Flower, until Ctrl-C.
 
-    Everything listens on loopback, and the data outlives the command. DATABASE_URL and REDIS_URL
-    make it use servers that you already have. A port that is taken is replaced by a free one.
+    Everything listens on loopback (but for HALLDETECT_API_HOST and HALLDETECT_METRICS_HOST), and
+    the data outlives the command. DATABASE_URL and REDIS_URL make it use servers that you already
+    have, unless `halldetect env` printed them of an embedded stack. A port that is taken is
+    replaced by a free one.
     """
     from cli.stack.up_command import run_up
     from halldetect.settings import load_settings

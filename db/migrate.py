@@ -9,11 +9,12 @@ from collections.abc import Callable
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Engine, column, select, table, text
 
 from db.engine import SchemaMismatch, make_engine, session_factory, translated
 from db.policies import seed_builtin_policies
-from halldetect.errors import HallDetectError
+from halldetect.errors import HallDetectError, InputError
 from halldetect.settings import load_settings
 
 VERSION_TABLE = "halldetect_version"
@@ -32,8 +33,10 @@ def upgrade(url: str, revision: str = "head") -> None:
         When the server cannot be reached.
     SchemaMismatch
         When the database is at a revision that this program does not know.
+    InputError
+        When `revision` is none, or lies in the other direction.
     """
-    _migrate(url, lambda config: command.upgrade(config, revision))
+    _migrate(url, command.upgrade, revision)
     if revision == "head":
         engine = make_engine(url)
         with translated(), session_factory(engine).begin() as session:
@@ -50,8 +53,10 @@ def downgrade(url: str, revision: str) -> None:
         When the server cannot be reached.
     SchemaMismatch
         When the database is at a revision that this program does not know.
+    InputError
+        When `revision` is none, or lies in the other direction.
     """
-    _migrate(url, lambda config: command.downgrade(config, revision))
+    _migrate(url, command.downgrade, revision)
 
 
 def current_revision(engine: Engine) -> str | None:
@@ -78,8 +83,7 @@ def unknown_fault(revision: str) -> str | None:
 
     None when this program knows the revision, be it an old one.
     """
-    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
-    if revision in {script.revision for script in scripts}:
+    if revision in _revisions():
         return None
     return (
         f"the database is at revision {revision} and this version knows none beyond "
@@ -88,7 +92,13 @@ def unknown_fault(revision: str) -> str | None:
     )
 
 
-def _migrate(url: str, run: Callable[[Config], None]) -> None:
+def _revisions() -> list[str]:
+    """Return all revisions that this program knows, the oldest first."""
+    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
+    return [script.revision for script in scripts][::-1]
+
+
+def _migrate(url: str, run: Callable[[Config, str], None], revision: str) -> None:
     engine = make_engine(url)
     try:
         _refuse_unknown(current_revision(engine))
@@ -97,7 +107,13 @@ def _migrate(url: str, run: Callable[[Config], None]) -> None:
             connection.commit()
             config = _config()
             config.attributes["connection"] = connection
-            run(config)
+            try:
+                run(config, revision)
+            except CommandError as error:
+                raise InputError(
+                    f"there is no revision {revision!r} to go to ({error}); there are base, "
+                    f"{', '.join(_revisions())}"
+                ) from None
             connection.commit()
     finally:
         engine.dispose()

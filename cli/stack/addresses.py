@@ -25,7 +25,7 @@ class Addresses:
     Parameters
     ----------
     settings : Settings
-        The wanted ports, and where the API listens.
+        The wanted ports, and the hosts at which the API and the workers' figures are.
     flower_password : str
         What Flower asks for.
     """
@@ -33,6 +33,7 @@ class Addresses:
     def __init__(self, settings: Settings, flower_password: str) -> None:
         self._api_host = settings.api_host
         self._flower_password = flower_password
+        self._metrics_host = settings.metrics_host
         self._metrics_port = settings.metrics_port
         self.ports = {
             POSTGRES: _POSTGRES_PORT,
@@ -47,25 +48,34 @@ class Addresses:
         Whoever is about to start the part asks, each time: between the choice of a port and the
         moment that a program listens, another program can have taken it.
         """
-        host = self._api_host if part == API else LOOPBACK
-        others = [port for name, port in self.ports.items() if name != part]
-        wanted = self.ports.setdefault(part, self._worker_port())
-        self.ports[part] = port_or_another(wanted, host, except_for=others)
+        host = self._host(part)
+        owners = {port: name for name, port in self.ports.items() if name != part}
+        wanted = self.ports[part] if part in self.ports else self._worker_port()
+        if wanted > _LAST_PORT:
+            self.ports[part] = port_or_another(free_port(host), host, except_for=owners)
+            return f"there is no port {wanted}: {part} listens on {self.ports[part]}"
+        self.ports[part] = port_or_another(wanted, host, except_for=owners)
         if self.ports[part] == wanted:
             return None
-        return f"port {wanted} is taken: {part} listens on {self.ports[part]}"
+        taken = f"for {owners[wanted]}" if wanted in owners else "taken"
+        return f"port {wanted} is {taken}: {part} listens on {self.ports[part]}"
+
+    def _host(self, part: str) -> str:
+        """Return where a part listens."""
+        if part in (POSTGRES, VALKEY, FLOWER):
+            return LOOPBACK
+        return self._api_host if part == API else self._metrics_host
 
     def _worker_port(self) -> int:
         """Return where another worker's figures are to be read: the ports follow each other."""
         if self._metrics_port is None:
-            return free_port()
-        return min(self._metrics_port + len(self.ports) - len(_PARTS), _LAST_PORT)
+            return free_port(self._metrics_host)
+        return self._metrics_port + len(self.ports) - len(_PARTS)
 
     @property
     def api_url(self) -> str:
         """Where to reach the API from this machine."""
-        host = LOOPBACK if self._api_host in _EVERY_INTERFACE else self._api_host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.ports[API]}"
+        return self._url(API)
 
     def metrics_url(self, part: str) -> str | None:
         """Where to reach the figures of the API or of a worker; None for what has none."""
@@ -73,7 +83,13 @@ class Addresses:
             return f"{self.api_url}/metrics"
         if part in _PARTS or part not in self.ports:
             return None
-        return f"http://{LOOPBACK}:{self.ports[part]}/metrics"
+        return f"{self._url(part)}/metrics"
+
+    def _url(self, part: str) -> str:
+        host = self._host(part)
+        if host in _EVERY_INTERFACE:
+            host = LOOPBACK
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.ports[part]}"
 
     @property
     def flower_credentials(self) -> str:

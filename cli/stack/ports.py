@@ -37,8 +37,8 @@ def free_port(host: str = LOOPBACK) -> int:
             probe.bind((host, 0))
         except OSError as error:
             raise StackError(
-                f"nothing can listen on {host} ({error.strerror}): set HALLDETECT_API_HOST to an "
-                "address of this machine"
+                f"nothing can listen on {host} ({error.strerror}): set HALLDETECT_API_HOST and "
+                "HALLDETECT_METRICS_HOST to addresses of this machine"
             ) from None
         port: int = probe.getsockname()[1]
     return port

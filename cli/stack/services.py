@@ -100,7 +100,6 @@ class Services:
             before_launch=lambda: self.addresses.settle(name),
             grace=_WORKER_GRACE_SECONDS,
             variables=lambda: {
-                "HALLDETECT_METRICS_HOST": LOOPBACK,
                 "HALLDETECT_METRICS_PORT": str(self.addresses.ports[name]),
             },
         )

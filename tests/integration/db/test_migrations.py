@@ -12,6 +12,7 @@ import db.webhook_models  # noqa: F401
 from db.base import Base
 from db.engine import SchemaMismatch, make_engine
 from db.migrate import VERSION_TABLE, current_revision, downgrade, head_revision, upgrade
+from halldetect.errors import InputError
 
 CATALOGUE = """
     SELECT 'column', c.oid::regclass::text, a.attname, format_type(a.atttypid, a.atttypmod),
@@ -254,3 +255,18 @@ def test_only_probabilities_are_stored_as_probabilities(database, service, row):
             "INSERT INTO halldetect.probabilities"
             f" SELECT month, id, 99, {row} FROM halldetect.audits"
         )
+
+
+@pytest.mark.parametrize(
+    ("action", "revision"),
+    [(downgrade, "9999"), (upgrade, "9999"), (downgrade, "-99"), (downgrade, "head:base")],
+)
+def test_a_revision_that_is_none_is_refused_and_those_there_are_are_named(
+    database, action, revision
+):
+    with pytest.raises(InputError, match=f"base, {', '.join(REVISIONS)}$") as refused:
+        action(database, revision)
+    assert f"there is no revision {revision!r}" in str(refused.value)
+    engine = make_engine(database)
+    assert current_revision(engine) == head_revision()
+    engine.dispose()

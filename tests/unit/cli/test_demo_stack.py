@@ -21,7 +21,7 @@ from cli.stack.home import Home
 from cli.stack.lock import exclusive_lock
 from cli.stack.run_file import RunningChild, RunningStack, write_run_file
 home = Home(Path(os.environ["HALLDETECT_HOME"]))
-names = sorted(name for name in os.environ if name.endswith("_URL"))
+names = sorted(name for name in os.environ if name.endswith(("_URL", "_API_HOST", "_METRICS_HOST")))
 (home.root / "seen.json").write_text(json.dumps([names, os.environ["HALLDETECT_EXTRACTOR"]]))
 child = lambda name: RunningChild(
     name=name, state=sys.argv[1], pid=os.getpid(), created_at=None, log=home.root / "log"
@@ -77,6 +77,8 @@ def test_the_demo_keeps_out_of_the_users_home(tmp_path):
 def test_it_starts_with_its_own_servers_and_stops_at_the_end(home, children, monkeypatch):
     for name in ("DATABASE_URL", "HALLDETECT_REDIS_URL", "HALLDETECT_API_URL"):
         monkeypatch.setenv(name, "postgresql://production")
+    for name in ("HALLDETECT_API_HOST", "HALLDETECT_METRICS_HOST"):
+        monkeypatch.setenv(name, "0.0.0.0")
     children("running")
     with demo_stack(home, ExtractorBackend.LLAMA) as stack:
         assert stack.is_ours

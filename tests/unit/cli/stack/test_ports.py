@@ -38,7 +38,7 @@ def test_a_port_promised_to_somebody_else_is_not_chosen():
 
 
 def test_a_host_that_is_not_ours_is_an_error_that_says_what_to_set():
-    with pytest.raises(StackError, match=r"192\.0\.2\.1 .*HALLDETECT_API_HOST"):
+    with pytest.raises(StackError, match=r"192\.0\.2\.1 .*HALLDETECT_API_HOST and HALLD"):
         port_or_another(8000, "192.0.2.1")
 
 
@@ -49,9 +49,28 @@ def test_every_part_gets_a_port_of_its_own_and_a_changed_one_is_said(taken):
     assert len(set(ports.values())) == 4
     assert taken not in (ports["api"], ports["flower"])
     assert said == [
-        f"port {taken} is taken: {part} listens on {ports[part]}" for part in ("api", "flower")
+        f"port {taken} is for flower: api listens on {ports['api']}",
+        f"port {taken} is taken: flower listens on {ports['flower']}",
     ]
     assert addresses.api_url == f"http://127.0.0.1:{ports['api']}"
+
+
+def test_workers_beyond_the_last_port_get_others_and_are_told_so():
+    addresses = Addresses(load_settings(metrics_port=65535), "secret")
+    addresses.settle("nli")
+    said = addresses.settle("extraction")
+    port = addresses.ports["extraction"]
+    assert said == f"there is no port 65536: extraction listens on {port}"
+    assert port not in (addresses.ports["nli"], 65536)
+    assert addresses.settle("extraction") is None
+    assert addresses.settle("maintenance").startswith("there is no port 65537: maintenance")
+
+
+def test_a_port_that_one_of_our_own_parts_has_is_not_told_as_a_strangers():
+    port = free_port()
+    addresses = Addresses(load_settings(flower_port=port, metrics_port=port), "secret")
+    said = addresses.settle("nli")
+    assert said == f"port {port} is for flower: nli listens on {addresses.ports['nli']}"
 
 
 def test_a_port_that_is_still_free_stays():

@@ -108,15 +108,21 @@ def test_the_children_read_the_settings_that_were_chosen(make_services, launched
     assert read.api_port == services.addresses.ports["api"]
 
 
-def test_every_worker_tells_its_figures_at_a_port_of_its_own_on_loopback(make_services, launched):
-    services = make_services(nli_workers=2, metrics_host="0.0.0.0")
+@pytest.mark.parametrize(
+    ("host", "reached"),
+    [(None, "127.0.0.1"), ("127.0.0.2", "127.0.0.2"), ("0.0.0.0", "127.0.0.1")],
+)
+def test_every_worker_tells_its_figures_at_a_port_of_its_own(
+    make_services, launched, host, reached
+):
+    services = make_services(nli_workers=2, metrics_host=host)
     launch_all(services)
     ports = []
     for name in ("nli", "nli-2", "extraction", "maintenance"):
         _, environment = launched[name]
-        assert environment["HALLDETECT_METRICS_HOST"] == "127.0.0.1"
+        assert environment.get("HALLDETECT_METRICS_HOST") == host
         port = environment["HALLDETECT_METRICS_PORT"]
-        assert services.addresses.metrics_url(name) == f"http://127.0.0.1:{port}/metrics"
+        assert services.addresses.metrics_url(name) == f"http://{reached}:{port}/metrics"
         ports.append(port)
     assert len(set(ports)) == 4
     for name in ("beat", "flower"):
