@@ -76,7 +76,7 @@ def _outdated(engine: Engine) -> list[Finding]:
 
 
 def _run_checks(engine: Engine) -> list[Finding]:
-    every = list(checks(session_factory(engine), queue_of))
+    every = list(checks(session_factory(engine), queue_of, Queue.MAINTENANCE))
     findings: list[Finding] = []
     with progress_display() as display:
         for number, (name, check) in enumerate(every):

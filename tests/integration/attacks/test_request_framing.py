@@ -108,7 +108,15 @@ def test_fields_that_tell_no_one_end_are_refused(refused, fields):
 
 @pytest.mark.parametrize(
     "chunks",
-    [b"0x1\r\nA\r\n", b"-1\r\nA\r\n", b"1\r\nAB\r\n", b"1\r\nA0\r\n\r\n", b"\r\n", b"G\r\n", b"1;\n"],
+    [
+        b"0x1\r\nA\r\n",
+        b"-1\r\nA\r\n",
+        b"1\r\nAB\r\n",
+        b"1\r\nA0\r\n\r\n",
+        b"\r\n",
+        b"G\r\n",
+        b"1;\n",
+    ],
 )
 def test_chunks_that_are_none_are_refused(refused, chunks):
     refused(CHUNKED + b"Content-Type: application/json\r\n", chunks + EMPTY)
