@@ -1,6 +1,6 @@
 """Middleware that bounds request bodies by what arrives, whatever their headers promise.
 
-They have a largest size, and a slowest pace.
+They have a largest size, and a slowest pace. Where one ends is told in one way only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,13 @@ LEAST_BYTES_A_SECOND = 1_000
 # How long a client that is still sending may take to notice that it was answered. Closing at once
 # would reset the connection, and the answer with it.
 _LINGER_SECONDS = 2.0
+# Whoever goes by the other field finds another request in the same bytes (RFC 9112, 6.1).
+_TWO_ENDS = Problem(
+    400,
+    Kind.INVALID_REQUEST,
+    "the request has both a Content-Length and a Transfer-Encoding, so where it ends is not sure: "
+    "send one of them",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class BodyLimit:
 
 class BodyLimitMiddleware:
     """Stop reading a body that passes its limit or stalls, and close what has unread bodies.
+
+    A request that tells of its end in two ways is refused.
 
     Parameters
     ----------
@@ -68,7 +77,10 @@ class BodyLimitMiddleware:
             return
         limit = self._by_path.get(scope["path"], self._default)
         body = _Body(scope, limit, _Pace(self._stall_seconds), receive, send)
-        await self._app(scope, body.receive, body.send)
+        if body.has_two_ends:  # it is not read, so the connection is closed
+            await _TWO_ENDS.response()(scope, body.receive, body.send)
+        else:
+            await self._app(scope, body.receive, body.send)
 
 
 class _Pace:
@@ -113,6 +125,7 @@ class _Body:
         headers = dict(scope["headers"])
         declared = headers.get(b"content-length", b"")
         self._declared = int(declared) if declared.isdigit() else 0
+        self.has_two_ends = b"content-length" in headers and b"transfer-encoding" in headers
         self._unread = self._declared > 0 or b"transfer-encoding" in headers
         self._limit = limit
         self._pace = pace

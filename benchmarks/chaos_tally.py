@@ -15,7 +15,7 @@ from chaos_stack import ChaosStack
 
 from db.doctor import checks
 from db.engine import make_engine, session_factory
-from queues.names import queue_of
+from queues.names import Queue, queue_of
 
 _TIMEOUT = httpx.Timeout(120.0, connect=5.0)
 _POLL_SECONDS = 0.5
@@ -149,7 +149,9 @@ def _doctor(stack: ChaosStack) -> list[str]:
     engine = make_engine(stack.running.database_url)
     try:
         findings = [
-            one for _, check in checks(session_factory(engine), queue_of) for one in check()
+            one
+            for _, check in checks(session_factory(engine), queue_of, Queue.MAINTENANCE)
+            for one in check()
         ]
     finally:
         engine.dispose()

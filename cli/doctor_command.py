@@ -11,9 +11,15 @@ from rich.console import Console
 from sqlalchemy import Engine
 
 from cli.consoles import results_console
-from cli.database import connect_database, redis_address
+from cli.database import connect_database, database_address, redis_address
 from cli.printable import printable
 from cli.progress_display import progress_display
+from cli.stack.answers import unanswered
+from cli.stack.children import ChildState
+from cli.stack.errors import StackError
+from cli.stack.home import Home
+from cli.stack.observations import observe
+from cli.stack.run_file import read_running_stack
 from db.doctor import checks, failed_audits
 from db.engine import session_factory
 from db.findings import Finding
@@ -30,7 +36,7 @@ _EXIT_CLEAN, _EXIT_FINDINGS = 0, 1
 
 
 def examine(settings: Settings, *, as_json: bool) -> int:
-    """Check a live database and its broker, changing nothing.
+    """Check a live database, its broker and the stack that runs here, changing nothing.
 
     Parameters
     ----------
@@ -55,7 +61,7 @@ def examine(settings: Settings, *, as_json: bool) -> int:
         if not findings:
             findings = _run_checks(engine)
             failed = failed_audits(session_factory(engine))
-    findings += _unreachable_broker(settings)
+    findings += [*_unreachable_broker(settings), *_idle_parts(settings)]
     if as_json:
         report = {
             "is_clean": not findings,
@@ -77,7 +83,7 @@ def _outdated(engine: Engine) -> list[Finding]:
 
 
 def _run_checks(engine: Engine) -> list[Finding]:
-    every = list(checks(session_factory(engine), queue_of))
+    every = list(checks(session_factory(engine), queue_of, Queue.MAINTENANCE))
     findings: list[Finding] = []
     with progress_display() as display:
         for number, (name, check) in enumerate(every):
@@ -97,6 +103,33 @@ def _unreachable_broker(settings: Settings) -> list[Finding]:
         )
         return [finding]
     return []
+
+
+def _idle_parts(settings: Settings) -> list[Finding]:
+    """Ask the processes of the stack in the home folder, if it is the one that was checked."""
+    home = settings.home.expanduser().absolute()
+    try:
+        stack = read_running_stack(home)
+    except StackError:  # somebody else's
+        return []
+    if stack is None or stack.database_url != database_address(settings):
+        return []
+    idle = unanswered(stack, observe(stack.database_url))
+    for child in stack.children:
+        if child.state is ChildState.RESTARTING:
+            idle[child.name] = "ends again and again"
+    if not idle:
+        return []
+    finding = Finding(
+        "processes",
+        "parts of the running stack do not do their work",
+        f"their logs in {Home(home).logs} may say why; a process that does not go on can be "
+        "killed (`kill -KILL`, with the number that `halldetect status` shows): `halldetect up` "
+        "starts it again",
+        len(idle),
+        tuple(f"{name} {matter}" for name, matter in idle.items()),
+    )
+    return [finding]
 
 
 def _print(console: Console, findings: Sequence[Finding], failed: int | None) -> None:

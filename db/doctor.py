@@ -168,7 +168,7 @@ INVARIANTS = (
 
 
 def checks(
-    sessions: sessionmaker[Session], queue_of: Callable[[Stage], str]
+    sessions: sessionmaker[Session], queue_of: Callable[[Stage], str], sweeping_queue: str
 ) -> Iterator[tuple[str, Callable[[], list[Finding]]]]:
     """Yield every check by its name, to be called for what it finds.
 
@@ -178,10 +178,12 @@ def checks(
         The database; its tables must be those of this version.
     queue_of : callable
         The queue whose workers do a stage.
+    sweeping_queue : str
+        The queue whose workers look for what was lost.
     """
 
     def operation(session: Session) -> list[Finding]:
-        return operation_findings(session, queue_of)
+        return operation_findings(session, queue_of, sweeping_queue)
 
     for invariant in INVARIANTS:
         yield invariant.name, _in_snapshot(sessions, partial(_violations, invariant))

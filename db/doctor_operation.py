@@ -18,11 +18,19 @@ from db.workers import LIVE_SECONDS, LiveWorker, live_workers
 # Sweeps come every few seconds: what still stands after this, nobody sweeps.
 _SWEEP_SECONDS = 60
 _STUCK_SECONDS = 120
+# Far longer than rescorings and deliveries keep the worker that sweeps from it.
+_UNSWEPT_SECONDS = 300
 # Longer than a few receivers that do not answer can hold the others up.
 _UNSENT_SECONDS = 1800
 _EXAMPLES = 5
 _SWEEPER = "see that beat and a maintenance worker run (`halldetect status`)"
 
+_HAS_DUTIES = text(
+    """
+    SELECT EXISTS (SELECT FROM halldetect.rescorings WHERE finished_at IS NULL)
+        OR EXISTS (SELECT FROM halldetect.webhook_deliveries WHERE state = 'due')
+    """
+)
 _LOST_LEASES = text(
     f"""
     SELECT count(*) AS total, (array_agg(DISTINCT lease_owner))[1:{_EXAMPLES}] AS owners
@@ -54,16 +62,21 @@ _MISSING_PARTITIONS = text(
 )
 
 
-def operation_findings(session: Session, queue_of: Callable[[Stage], str]) -> list[Finding]:
+def operation_findings(
+    session: Session, queue_of: Callable[[Stage], str], sweeping_queue: str
+) -> list[Finding]:
     """Return what keeps audits from being worked on, or soon will.
 
     Parameters
     ----------
     queue_of : callable
         The queue whose workers do a stage.
+    sweeping_queue : str
+        The queue whose workers look for what was lost, score again and call webhooks.
     """
     workers = live_workers(session)
     found = [*_lost_leases(session), *_failed_workers(workers), *_missing_partitions(session)]
+    found += _nobody_sweeps(session, workers, _able(workers, sweeping_queue))
     for depth in queue_depths(session):
         found += _stuck_line(depth, _able(workers, queue_of(depth.stage)))
     return [*found, *_unsent_webhooks(session)]
@@ -95,6 +108,37 @@ def _failed_workers(workers: list[LiveWorker]) -> list[Finding]:
         for worker in workers
         if worker.state is WorkerState.FAILED
     ]
+
+
+def _nobody_sweeps(
+    session: Session, workers: list[LiveWorker], sweepers: list[LiveWorker]
+) -> list[Finding]:
+    if not sweepers:
+        # Where no worker at all reports and nothing is to do, the service was not started.
+        if not workers and not session.scalar(_HAS_DUTIES):
+            return []
+        finding = Finding(
+            "maintenance",
+            "no maintenance worker reports: lost work and lost wake-ups are not brought back, "
+            "nothing is scored again and no webhook is called",
+            "see whether its process is there and what its log says; start it again if it does "
+            "not go on: `halldetect up` does that itself once the process is killed, else "
+            "`celery -A worker.app worker` as docs/operations.md says",
+        )
+        return [finding]
+    unswept = [worker.unswept_seconds for worker in sweepers if worker.unswept_seconds is not None]
+    if not unswept or min(unswept) < _UNSWEPT_SECONDS:
+        return []
+    finding = Finding(
+        "maintenance",
+        f"nobody has looked for lost work for {min(unswept):,.0f} s, though maintenance workers "
+        "report",
+        "beat does not send what asks for it, or Redis does not hand it on: start beat again, and "
+        "see that Redis answers",
+        len(sweepers),
+        tuple(worker.name for worker in sweepers[:_EXAMPLES]),
+    )
+    return [finding]
 
 
 def _able(workers: list[LiveWorker], queue: str) -> list[LiveWorker]:

@@ -15,6 +15,8 @@ from db.models import WorkerRow, WorkerState
 
 # Three missed reports: lost, stopped, or cut off.
 LIVE_SECONDS = 45
+# Beside the counters, and none of them: it grows and shrinks.
+_UNSWEPT = "unswept_seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,11 @@ class WorkerCounters:
 
 @dataclass(frozen=True, slots=True)
 class LiveWorker:
-    """One worker process."""
+    """One worker process.
+
+    `unswept_seconds` is how long its last sweep was ago when it reported, or its start if there was
+    none; None where it does no sweeps.
+    """
 
     name: str
     queues: list[str]
@@ -59,6 +65,7 @@ class LiveWorker:
     started_at: datetime
     seen_at: datetime
     counters: WorkerCounters = field(default_factory=WorkerCounters)
+    unswept_seconds: float | None = None
 
 
 def register(session: Session, name: str, *, queues: Sequence[str], pid: int, host: str) -> None:
@@ -89,8 +96,12 @@ def heartbeat(
     error: str | None,
     models: Sequence[str],
     counters: WorkerCounters,
+    unswept_seconds: float | None = None,
 ) -> bool:
     """Report that a worker lives; return False when it must register (anew) first."""
+    figures = asdict(counters)
+    if unswept_seconds is not None:
+        figures[_UNSWEPT] = unswept_seconds
     reported = session.scalar(
         update(WorkerRow)
         .where(WorkerRow.name == name)
@@ -98,7 +109,7 @@ def heartbeat(
             state=state,
             error=error,
             models=list(models),
-            counters=asdict(counters),
+            counters=figures,
             seen_at=func.now(),
         )
         .returning(WorkerRow.name)
@@ -145,26 +156,30 @@ def live_workers(session: Session, *, queue: str | None = None) -> list[LiveWork
     statement = select(WorkerRow).where(WorkerRow.seen_at > _deadline()).order_by(WorkerRow.name)
     if queue is not None:
         statement = statement.where(literal(queue) == WorkerRow.queues.any_())
-    return [
-        LiveWorker(
-            name=row.name,
-            queues=row.queues,
-            pid=row.pid,
-            host=row.host,
-            state=row.state,
-            error=row.error,
-            models=row.models,
-            started_at=row.started_at,
-            seen_at=row.seen_at,
-            counters=WorkerCounters(**row.counters),  # type: ignore[arg-type]
-        )
-        for row in session.scalars(statement)
-    ]
+    return [_live_worker(row) for row in session.scalars(statement)]
 
 
 def forget_lost(session: Session) -> None:
     """Delete the rows of workers that no longer report."""
     session.execute(delete(WorkerRow).where(WorkerRow.seen_at <= _deadline()))
+
+
+def _live_worker(row: WorkerRow) -> LiveWorker:
+    figures = dict(row.counters)
+    unswept_seconds = figures.pop(_UNSWEPT, None)
+    return LiveWorker(
+        name=row.name,
+        queues=row.queues,
+        pid=row.pid,
+        host=row.host,
+        state=row.state,
+        error=row.error,
+        models=row.models,
+        started_at=row.started_at,
+        seen_at=row.seen_at,
+        counters=WorkerCounters(**figures),  # type: ignore[arg-type]
+        unswept_seconds=unswept_seconds,
+    )
 
 
 def _deadline() -> object:

@@ -29,7 +29,7 @@ from db.workers import end_predecessors, heartbeat, register, unregister
 from halldetect.auditor import encoder_identity
 from halldetect.logs import get_logger
 from halldetect.settings import Settings
-from queues.names import queue_of
+from queues.names import Queue, queue_of
 from queues.wake_ups import WakeUps
 from worker.counters import Counters
 from worker.ended import Ended
@@ -98,6 +98,7 @@ class WorkerProcess:
             max_attempts=settings.max_attempts,
             metrics=self.metrics,
         )
+        self._sweeps = Queue.MAINTENANCE in self._queues
         self._stopping = threading.Event()
         self._rescorer = Rescorer(
             self._engine, wake_ups, run_seconds=settings.run_seconds, stopping=self._stopping
@@ -281,6 +282,7 @@ class WorkerProcess:
             error=self._models.error,
             models=self._models.names,
             counters=self._counters.total(),
+            unswept_seconds=self._sweeper.unswept_seconds if self._sweeps else None,
         )
         if not beat():
             register(

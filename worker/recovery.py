@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from sqlalchemy.orm import Session, sessionmaker
 
 from db.engine import DatabaseUnavailable, translated
@@ -45,6 +47,12 @@ class Sweeper:
         self._max_attempts = max_attempts
         self._metrics = metrics
         self._is_after_outage = False
+        self._swept_at = time.monotonic()
+
+    @property
+    def unswept_seconds(self) -> float:
+        """How long the last round that reached the database is ago, or the start without one."""
+        return time.monotonic() - self._swept_at
 
     def sweep(self) -> None:
         """Do one round.
@@ -62,6 +70,7 @@ class Sweeper:
             self._is_after_outage = True
             raise
         self._is_after_outage = False
+        self._swept_at = time.monotonic()
         self._metrics.swept(recovered)
         if recovered != Recovered():
             _report(recovered)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from cli.consoles import results_console
 from cli.printable import printable
+from cli.stack.answers import unreported
 from cli.stack.observations import Observation
 from cli.stack.run_file import RunningStack
 from cli.stack.tables import addresses, numbers, stack_tables
@@ -75,7 +76,8 @@ class LiveScreen:
     def show(self, stack: RunningStack, observation: Observation) -> None:
         """Draw the tables, if the last drawing is old enough."""
         if time.monotonic() >= self._next:
-            self._tables = Group(stack_tables(stack, observation), Text())
+            silent = unreported(stack, observation)
+            self._tables = Group(stack_tables(stack, observation, silent), Text())
             self._draw()
             self._next = time.monotonic() + _SECONDS_BETWEEN_FRAMES
 

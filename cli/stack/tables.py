@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -28,24 +28,32 @@ _STATE_STYLES = {
 _STAGE_DOES = {"extraction": "claims to be extracted", "verification": "claims to be verified"}
 
 
-def stack_tables(stack: RunningStack, observation: Observation) -> RenderableType:
-    """Return everything there is to see of `stack`."""
-    return Group(process_tables(stack, observation), Text(), _addresses(stack))
+def stack_tables(
+    stack: RunningStack, observation: Observation, silent: Mapping[str, str]
+) -> RenderableType:
+    """Return everything there is to see of `stack`; `silent` is what is the matter with parts."""
+    return Group(process_tables(stack, observation, silent), Text(), _addresses(stack))
 
 
-def process_tables(stack: RunningStack, observation: Observation) -> RenderableType:
-    """Return what the processes of `stack` do, without its addresses."""
+def process_tables(
+    stack: RunningStack, observation: Observation, silent: Mapping[str, str]
+) -> RenderableType:
+    """Return what the processes of `stack` do, without its addresses; see `stack_tables`."""
     ours = [observation.worker(child.pid) for child in stack.children]
     others = [worker for worker in observation.workers if worker not in ours]
-    parts: list[RenderableType] = [_processes(stack, observation), Text()]
+    parts: list[RenderableType] = [_processes(stack, observation, silent), Text()]
+    names = {child.name for child in stack.children}
+    parts += [_outside(name, silent[name]) for name in silent if name not in names]
     if others:
         parts += [workers_table(others, observation), Text()]
     return Group(*parts, _lines(observation))
 
 
-def service_tables(observation: Observation) -> RenderableType:
+def service_tables(observation: Observation, silent: Mapping[str, str]) -> RenderableType:
     """Return the workers and the lines of a service whose processes others started."""
-    return Group(workers_table(observation.workers, observation), Text(), _lines(observation))
+    outside = [_outside(name, reason) for name, reason in silent.items()]
+    workers = workers_table(observation.workers, observation)
+    return Group(workers, Text(), *outside, _lines(observation))
 
 
 def workers_table(workers: Sequence[LiveWorker], observation: Observation) -> Table:
@@ -102,14 +110,20 @@ def numbers(observation: Observation) -> str:
     return "; ".join([*lines, _speed(observation)])
 
 
-def _processes(stack: RunningStack, observation: Observation) -> Table:
+def _outside(name: str, reason: str) -> Text:
+    return Text(f"{name} {reason}", style="bold red")
+
+
+def _processes(stack: RunningStack, observation: Observation, silent: Mapping[str, str]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("process", "state", "pid", "models"):
         table.add_column(column, justify="right" if column == "pid" else "left", overflow="fold")
     for child in stack.children:
         table.add_row(
             child.name,
-            Text(child.state.value, style=_STATE_STYLES[child.state]),
+            Text(silent[child.name], style="bold red")
+            if child.name in silent
+            else Text(child.state.value, style=_STATE_STYLES[child.state]),
             str(child.pid or ""),
             _worker(observation.worker(child.pid)),
         )

@@ -1,4 +1,6 @@
 import json
+import os
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text
@@ -6,6 +8,10 @@ from typer.testing import CliRunner
 
 from cli.doctor_command import examine
 from cli.main import app
+from cli.stack.children import ChildState
+from cli.stack.home import Home
+from cli.stack.lock import exclusive_lock
+from cli.stack.run_file import RunningChild, RunningStack, write_run_file
 from db.migrate import downgrade
 from db.partitions import ensure_current_partitions
 from halldetect.errors import UnavailableError
@@ -76,6 +82,59 @@ def test_a_broker_that_is_away_is_a_finding(audits, report, database, tmp_path):
     assert [finding["check"] for finding in found["findings"]] == ["broker"]
     code, found = report(load_settings(database_url=database, home=tmp_path))
     assert "set REDIS_URL" in found["findings"][0]["problem"]
+
+
+@pytest.fixture
+def run_stack(settings, database, redis_url, tmp_path):
+    """Say that a stack runs in the home folder: all its parts are this very process."""
+    home = Home(tmp_path)
+    home.run_file.parent.mkdir(parents=True, exist_ok=True)
+
+    def run(*children):
+        stack = RunningStack(
+            pid=os.getpid(),
+            started_at=datetime.now(UTC),
+            home=tmp_path,
+            api_url="http://127.0.0.1:1",
+            flower_url="http://127.0.0.1:1",
+            database_url=database,
+            redis_url=redis_url,
+            children=tuple(
+                RunningChild(name=name, state=state, pid=os.getpid(), created_at=1.0, log=tmp_path)
+                for name, state in children
+            ),
+        )
+        write_run_file(stack)
+
+    with exclusive_lock(home.lock_file):
+        yield run
+
+
+def test_parts_of_the_running_stack_that_do_nothing_are_a_finding(
+    audits, run_stack, report, settings, tmp_path
+):
+    run_stack(("postgres", ChildState.RUNNING), ("beat", ChildState.RUNNING))
+    assert report()[0] == 0
+    run_stack(
+        ("api", ChildState.RUNNING),
+        ("maintenance", ChildState.RUNNING),
+        ("beat", ChildState.RESTARTING),
+        ("flower", ChildState.STARTING),
+    )
+    code, found = report()
+    [finding] = found["findings"]
+    assert (code, finding["check"], finding["count"]) == (1, "processes", 3)
+    assert finding["examples"] == [
+        "api does not answer",
+        "maintenance does not report",
+        "beat ends again and again",
+    ]
+    elsewhere = load_settings(
+        database_url=f"{settings.database_url.get_secret_value()}?connect_timeout=9",
+        redis_url=settings.redis_url.get_secret_value(),
+        home=tmp_path,
+    )
+    assert report(elsewhere)[0] == 0
 
 
 def test_of_an_older_schema_only_that_is_said(database, report):

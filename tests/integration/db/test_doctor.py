@@ -9,7 +9,7 @@ from db.models import WorkerState
 from db.partitions import ensure_current_partitions
 from db.webhooks import create_webhook
 from db.workers import WorkerCounters, heartbeat, register
-from queues.names import queue_of
+from queues.names import Queue, queue_of
 
 RESPONSE = "The mill opened in 1900. A dragon lives in it."
 COMPLETED, EMPTY, EXTRACTED, QUEUED = 1, 2, 3, 4
@@ -29,7 +29,8 @@ def find(sessions):
     """Return all findings of a check-up, by their check."""
 
     def run():
-        found = [finding for _, check in checks(sessions, queue_of) for finding in check()]
+        every = checks(sessions, queue_of, Queue.MAINTENANCE)
+        found = [finding for _, check in every for finding in check()]
         by_check = {finding.check: finding for finding in found}
         assert len(by_check) == len(found)
         assert all(finding.problem and finding.mend for finding in found)
@@ -40,10 +41,18 @@ def find(sessions):
 
 @pytest.fixture
 def report_worker(sessions):
-    def report(name, queues, state=WorkerState.READY, error=None):
+    def report(name, queues, state=WorkerState.READY, error=None, unswept_seconds=None):
         with sessions.begin() as session:
             register(session, name, queues=queues, pid=1, host="here")
-            heartbeat(session, name, state=state, error=error, models=[], counters=WorkerCounters())
+            heartbeat(
+                session,
+                name,
+                state=state,
+                error=error,
+                models=[],
+                counters=WorkerCounters(),
+                unswept_seconds=unswept_seconds,
+            )
 
     return report
 
@@ -59,6 +68,7 @@ def batch(sessions, service, report_worker):
     for claimed in service.claim_verification(max_audits=2):
         service.verify(claimed)
     report_worker("both", ["extraction", "nli"])
+    report_worker("sweeper", ["maintenance"], unswept_seconds=10.0)
     return batch_id
 
 
@@ -210,6 +220,51 @@ def test_messages_that_nobody_sends(batch, find, execute, sessions):
     assert (finding.count, finding.examples) == (1, ("webhook 1",))
 
 
+def test_a_maintenance_worker_that_is_missed_is_found(find, execute, batch, report_worker):
+    execute(
+        "UPDATE halldetect.workers SET seen_at = now() - interval '1 minute' WHERE name = 'sweeper'"
+    )
+    assert list(find()) == ["maintenance"]
+    report_worker("sweeper", ["maintenance"], WorkerState.LOADING)
+    assert find() == {}
+    report_worker("sweeper", ["maintenance"], WorkerState.STOPPING)
+    assert list(find()) == ["maintenance"]
+
+
+def test_without_any_worker_it_is_missed_once_there_is_something_to_do(
+    sessions, service, find, execute
+):
+    with sessions.begin() as session:
+        ensure_current_partitions(session)
+        create_webhook(session, "https://hooks.example.org")
+    service.submit(RESPONSE)
+    service.run()
+    execute("DELETE FROM halldetect.workers")
+    execute("DELETE FROM halldetect.webhook_deliveries")
+    assert find() == {}
+    execute(
+        "INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id, state, next_attempt_at)"
+        " SELECT w.id, b.id, 'due', now() FROM halldetect.webhooks AS w, halldetect.batches AS b"
+    )
+    assert list(find()) == ["maintenance"]
+    execute("DELETE FROM halldetect.webhook_deliveries")
+    execute(
+        "INSERT INTO halldetect.rescorings (policy_id, selection, total)"
+        " SELECT id, '{}', 1 FROM halldetect.policies LIMIT 1"
+    )
+    assert list(find()) == ["maintenance"]
+
+
+def test_sweeps_that_do_not_come_are_found(find, batch, report_worker):
+    report_worker("sweeper", ["maintenance"], unswept_seconds=400.0)
+    finding = find()["maintenance"]
+    assert finding.examples == ("sweeper",)
+    assert "400 s" in finding.problem
+    assert "beat" in finding.mend
+    report_worker("other sweeper", ["maintenance"], unswept_seconds=5.0)
+    assert find() == {}
+
+
 def test_leases_of_a_worker_that_is_gone_are_found(service, find, batch):
     service.claim_extraction(owner="gone")
     finding = find()["lost_leases"]
@@ -227,9 +282,11 @@ def test_leases_that_nobody_takes_back_are_found(service, find, execute, batch):
 
 
 def test_a_line_that_no_worker_serves_is_found(find, execute, batch):
-    execute("UPDATE halldetect.workers SET queues = '{nli}'")
+    execute("UPDATE halldetect.workers SET queues = '{nli}' WHERE name = 'both'")
     assert list(find()) == ["extraction_line"]
-    execute("UPDATE halldetect.workers SET seen_at = now() - interval '1 minute'")
+    execute(
+        "UPDATE halldetect.workers SET seen_at = now() - interval '1 minute' WHERE name = 'both'"
+    )
     assert list(find()) == ["extraction_line", "verification_line"]
 
 

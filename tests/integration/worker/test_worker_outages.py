@@ -12,6 +12,7 @@ from sqlalchemy.engine import make_url
 from cli.stack.ports import free_port
 from db.engine import DatabaseUnavailable
 from db.line import Stage
+from db.workers import live_workers
 from queues.celery_app import make_app
 from queues.names import Queue
 from queues.wake_ups import WakeUps
@@ -136,6 +137,23 @@ def sweeper(sessions, wake_ups):
         max_attempts=3,
         metrics=WorkerMetrics(Counters()),
     )
+
+
+def test_a_worker_reports_how_long_it_has_not_swept(start_worker, sessions):
+    def unswept():
+        with sessions.begin() as session:
+            return {worker.queues[0]: worker.unswept_seconds for worker in live_workers(session)}
+
+    process = start_worker("maintenance")
+    start_worker("nli")
+    process._sweeper._swept_at -= 1000
+    process._renewal.report_soon()
+    wait_until(lambda: (unswept().get("maintenance") or 0) >= 1000)
+    process.sweep()
+    process._renewal.report_soon()
+    wait_until(lambda: unswept()["maintenance"] < 1000)
+    wait_until(lambda: "nli" in unswept())
+    assert unswept()["nli"] is None
 
 
 def lose_worker(rows, custom_id):

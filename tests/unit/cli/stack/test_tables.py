@@ -64,10 +64,10 @@ def here(monkeypatch):
 
 @pytest.fixture
 def shown():
-    def show(stack, observation):
+    def show(stack, observation, silent=None):
         console = Console(width=140, color_system=None)
         with console.capture() as capture:
-            console.print(stack_tables(stack, observation))
+            console.print(stack_tables(stack, observation, silent or {}))
         return capture.get()
 
     return show
@@ -100,11 +100,19 @@ def test_workers_of_the_stack_itself_are_shown_once(stack, here, shown):
 def test_a_service_of_other_processes_shows_its_workers_and_lines(here):
     console = Console(width=140, color_system=None)
     with console.capture() as capture:
-        console.print(service_tables(busy(worker(here), worker("elsewhere"))))
+        console.print(service_tables(busy(worker(here), worker("elsewhere")), {"redis": "is away"}))
     text = capture.get()
     assert row_of(text, "here")[:5] == ["nli@x", "here", "nli", "ready", "64"]
     assert row_of(text, "elsewhere")[-3:] == ["·", "1,234", "audits"]
     assert "claims to be extracted" in text
+    assert "redis is away" in text
+
+
+def test_a_part_that_does_nothing_is_not_shown_as_running(stack, here, shown):
+    text = shown(stack, busy(), {"nli": "sulks", "redis": "is away"})
+    assert row_of(text, "42") == ["nli", "sulks", "42"]
+    assert "redis is away" in text
+    assert "running" not in row_of(text, "42")
 
 
 def test_a_worker_without_its_model_says_why(stack, here, shown):
