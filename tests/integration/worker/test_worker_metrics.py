@@ -173,7 +173,7 @@ def test_the_sweeper_counts_lost_workers_and_poison(start_worker, submit, rows, 
 
 def test_what_the_model_invents_is_counted_by_reason(start_worker, submit, value, extractor):
     submit("The mill opened in 1900.")
-    extractor.extract = lambda window, max_claims: Extraction(
+    extractor.extract = lambda window, max_claims, ends_at: Extraction(
         output="The mill opened in 1900.\nThe mill opened in 1901.\nThe mill",
         finish=FinishReason.LENGTH,
         prompt_tokens=9,
