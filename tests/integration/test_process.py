@@ -80,6 +80,7 @@ def test_models_load_offline_only_once_and_leave_the_home_alone(tmp_path, home):
 
 LONG_SOURCE = """
 import json, random, resource, sys
+from pathlib import Path
 import halldetect
 choose = random.Random(7)
 syllables = [consonant + vowel for consonant in "bdfglmnprst" for vowel in "aeiou"]
@@ -108,12 +109,16 @@ claims = [
     }
     for claim, fact in zip(result.claims, facts, strict=True)
 ]
+kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+if sys.platform == "linux":  # where that begins with what the parent had
+    status = Path("/proc/self/status").read_text().splitlines()
+    kilobytes = next(int(row.split()[1]) for row in status if row.startswith("VmHWM"))
 json.dump(
     {
         "claims": claims,
         "characters": result.document.characters,
         "spans": len(result.matrix.spans),
-        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "megabytes": kilobytes / 1024,
     },
     sys.stdout,
 )

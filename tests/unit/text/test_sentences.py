@@ -222,10 +222,10 @@ def test_whitespace_has_no_sentences(text: str) -> None:
 
 
 def test_too_many_sentences_are_refused_early() -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(LimitError, match="max_sentences = 50000"):
         split_sentences("So. " * 750_000)
-    assert time.perf_counter() - begin < 15
+    assert time.process_time() - begin < 60  # a quadratic one takes many minutes
     assert len(split_sentences("So. " * 3, max_sentences=3)) == 3
     with pytest.raises(LimitError, match="max_sentences = 2"):
         split_sentences("So. " * 3, max_sentences=2)
@@ -252,9 +252,9 @@ def test_too_many_sentences_are_refused_early() -> None:
     ids=range(14),
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     split_sentences(text, max_sentences=10**6)
-    assert time.perf_counter() - begin < 15
+    assert time.process_time() - begin < 60  # a quadratic one takes many minutes
 
 
 def test_plain_prose_is_cut_as_punkt_cuts_it() -> None:

@@ -136,10 +136,10 @@ def test_case_and_stopwords() -> None:
     ids=range(18),
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     words_of(text)
     clean_text(text)
-    assert time.perf_counter() - begin < 15
+    assert time.process_time() - begin < 60  # a quadratic one takes many minutes
 
 
 @pytest.mark.parametrize(
