@@ -49,11 +49,15 @@ def unanswered(stack: RunningStack, observation: Observation) -> dict[str, str]:
         POSTGRES: lambda: _takes_connections(stack.database_url),
         VALKEY: lambda: redis_answers(stack.redis_url),
     }
-    questions = {child.name: asked[child.name] for child in running if child.name in asked}
+    halted = {child.name: _HALTED for child in running if _is_halted(child)}
+    questions = {
+        child.name: asked[child.name]
+        for child in running
+        if child.name in asked and child.name not in halted
+    }
     if VALKEY not in names:
         questions[REDIS] = asked[VALKEY]
     found = {name: NO_ANSWER for name, answers in _ask(questions).items() if not answers}
-    halted = {child.name: _HALTED for child in running if _is_halted(child)}
     return found | unreported(stack, observation) | halted
 
 
