@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from halldetect.auditor import Progress, Stage
+from halldetect.wording import counted
 
 
 class Pace:
@@ -84,8 +85,9 @@ class Pace:
 
     def __str__(self) -> str:
         """Say it all in one line."""
-        of_total = "" if self._total is None else f" of {self._total:,}"
-        parts = [f"{int(self._verified):,}{of_total} audits"]
+        done = int(self._verified)
+        audits = counted(done if self._total is None else self._total, "audit")
+        parts = [audits if self._total is None else f"{done:,} of {audits}"]
         if self._extracted > self._verified:
             parts.append(f"claims of {self._extracted:,} known")
         if self.rate is not None:

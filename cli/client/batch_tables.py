@@ -13,6 +13,7 @@ from cli.client.throughput import Throughput
 from cli.pace import duration
 from cli.printable import printable, shortened
 from cli.render import LABEL_STYLES, VERDICT_STYLES
+from halldetect.wording import counted
 
 _ID_CHARACTERS = 60
 
@@ -41,7 +42,7 @@ class FlaggedAudit:
 
 def progress_line(state: BatchState, throughput: Throughput) -> Text:
     """Say in one line how far a batch is, what was found, and how long it takes."""
-    text = Text(f"{state.finished:,} of {state.total:,} audits")
+    text = Text(f"{state.finished:,} of {counted(state.total, 'audit')}")
     for label, style in LABEL_STYLES.items():
         _append_count(text, getattr(state, label.value), label.value, style)
     _append_count(text, state.no_checkable_claims, "without claims", "")

@@ -20,8 +20,9 @@ from halldetect.settings import Settings
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Every line of an upload is checked and stored before the answer: the more of them, the longer it
-# takes. The rate is far below that of a service with nothing else to do.
-_UPLOAD_SECONDS, _UPLOAD_BYTES_A_SECOND, _LONGEST_UPLOAD_SECONDS = 60.0, 100_000, 1800.0
+# takes. The rate is far below that of a service with nothing else to do; even a small one may
+# have to wait for a lock.
+_UPLOAD_SECONDS, _UPLOAD_BYTES_A_SECOND, _LONGEST_UPLOAD_SECONDS = 180.0, 100_000, 1800.0
 _PAGE = 1000
 _PROBLEM = "application/problem+json"
 _API_KEY = re.compile(r"hd_[A-Za-z0-9_-]+")

@@ -89,7 +89,7 @@ def test_no_form_of_an_ipv4_address_leads_around_the_rules(address):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "write it in ASCII"),
+        ("", "is empty"),
         ("hooks.example.org", "write an address such as"),
         ("//hooks.example.org/", "write an address such as"),
         ("https:///path", "write an address such as"),

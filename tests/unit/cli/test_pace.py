@@ -57,7 +57,7 @@ def test_a_load_without_pairs_counts_when_it_is_written(clock):
     note(pace, clock, 1, Stage.EXTRACTION, 1)
     pace.note(Progress(Stage.VERIFICATION, 0, 0))
     pace.wrote()
-    assert str(pace) == "1 of 1 audits, 1.0 audits/s, about 0:00:00 left"
+    assert str(pace) == "1 of 1 audit, 1.0 audits/s, about 0:00:00 left"
 
 
 def test_lines_that_are_no_audits_leave_the_total(clock):
@@ -72,7 +72,7 @@ def test_a_stream_has_no_total_and_no_end(clock):
     note(pace, clock, 1, Stage.EXTRACTION, 1)
     note(pace, clock, 1, Stage.VERIFICATION, 1, 1)
     assert pace.seconds_left is None
-    assert str(pace) == "1 audits, 0.5 audits/s"
+    assert str(pace) == "1 audit, 0.5 audits/s"
 
 
 @pytest.mark.parametrize(

@@ -101,8 +101,8 @@ def test_what_moves_is_not_silent(told):
 
 
 def test_only_a_large_upload_may_be_checked_for_half_an_hour():
-    assert _upload_timeout(1_000).read < 90
-    assert _upload_timeout(20_000_000).read > 200
+    assert _upload_timeout(1_000).read < 300
+    assert _upload_timeout(20_000_000).read > 300
     assert _upload_timeout(10**12).read == 1800
 
 
