@@ -171,7 +171,7 @@ def test_an_interrupt_ends_the_waiting_and_not_the_batch(client, demo, command, 
     assert b"audits cancelled" in cancelled.stdout
     done = client("status", batch, "--wait")
     assert done.returncode == 2
-    assert b"were cancelled" in done.stderr
+    assert b"audits cancelled; `halldetect results" in done.stderr
     results = results_of(client("results", batch))
     assert len(results) == 3 * len(PAIRS)
     assert {result.status.value for result in results} <= {"completed", "cancelled"}
