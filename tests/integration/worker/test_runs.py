@@ -186,7 +186,7 @@ def test_an_error_of_the_extractor_is_its_own_audits_only(start_worker, submit, 
     start_worker("extraction", max_attempts=1).run(Stage.EXTRACTION)
     found = rows("SELECT status, error FROM halldetect.audits ORDER BY id")
     assert [status for status, _ in found] == ["extracted", "failed", "extracted"]
-    assert found[1][1] == "failed 1 times, lastly: RuntimeError: unforeseen"
+    assert found[1][1] == "failed 1 time, lastly: RuntimeError: unforeseen"
 
 
 @pytest.mark.parametrize("stage", list(Stage))
