@@ -18,7 +18,6 @@ from cli.stack.ports import free_port
 from cli.stack.run_file import RunningChild, RunningStack, read_running_stack
 
 ROOT = Path(__file__).resolve().parent.parent
-_COMMAND = "from cli.main import main; main()"
 _SERVERS_OF_ONES_OWN = ("DATABASE_URL", "REDIS_URL")
 _POLL_SECONDS = 0.1
 _STOP_SECONDS = 180.0
@@ -74,7 +73,7 @@ class ChaosStack:
         options = ["--extraction-workers", extraction, "--nli-workers", nli]
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(  # nosec B603  # our own command, without a shell
-                [sys.executable, "-c", _COMMAND, "up", "--extractor", "sentences", *options],
+                [sys.executable, "-m", "cli", "up", "--extractor", "sentences", *options],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

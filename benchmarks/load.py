@@ -38,7 +38,6 @@ from rich.table import Table
 from cli.stack.ports import free_port
 from cli.stack.run_file import RunningStack, read_running_stack
 
-_COMMAND = "from cli.main import main; main()"
 _MOST_CLIENTS, _MOST_SECONDS = 200, 600
 _START_SECONDS = 300.0
 _LOOK_SECONDS = 1.0
@@ -201,7 +200,7 @@ def own_stack(folder: Path) -> Iterator[RunningStack]:
     }
     with (folder / "up.txt").open("wb") as output:
         process = subprocess.Popen(  # nosec B603  # our own command, without a shell
-            [sys.executable, "-c", _COMMAND, "up", "--home", str(home)],
+            [sys.executable, "-m", "cli", "up", "--home", str(home)],
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**inherited, **settings},
