@@ -14,7 +14,7 @@ import psycopg
 import redis
 from chaos_faults import Fault
 from chaos_load import Load
-from chaos_stack import ChaosStack, StackFailed
+from own_stack import OwnStack, StackFailed
 
 from cli.stack.addresses import VALKEY
 
@@ -55,13 +55,13 @@ class Striker:
 
     Parameters
     ----------
-    stack : ChaosStack
+    stack : OwnStack
         What is struck.
     load : Load
         What is being submitted meanwhile.
     """
 
-    def __init__(self, stack: ChaosStack, load: Load) -> None:
+    def __init__(self, stack: OwnStack, load: Load) -> None:
         self.strikes: list[Strike] = []
         self._stack = stack
         self._load = load
@@ -167,7 +167,7 @@ class Recovery:
 
 
 def recoveries(
-    stack: ChaosStack, faults: Iterable[Fault], strikes: Sequence[Strike]
+    stack: OwnStack, faults: Iterable[Fault], strikes: Sequence[Strike]
 ) -> list[Recovery]:
     """Sum up the strikes by kind; those never struck are listed too."""
     with psycopg.connect(stack.running.database_url) as connection:

@@ -7,9 +7,9 @@ import psycopg
 import pytest
 from chaos_faults import FAULTS
 from chaos_load import Load, small_records
-from chaos_stack import ChaosStack
 from chaos_strikes import Striker, recoveries
 from chaos_tally import tally, wait_for_the_end
+from own_stack import OwnStack
 
 PORTION = 6  # audits a fault: a batch, and one by itself
 PATIENCE = 300
@@ -19,7 +19,7 @@ PATIENCE = 300
 def stack(tmp_path_factory):
     quickly = {"LEASE_SECONDS": "10", "SWEEP_SECONDS": "2", "THREADS": "1"}
     settings = {f"HALLDETECT_{name}": value for name, value in quickly.items()}
-    with ChaosStack(tmp_path_factory.mktemp("chaos") / "home", settings=settings) as stack:
+    with OwnStack(tmp_path_factory.mktemp("chaos") / "home", settings=settings) as stack:
         stack.wait_until_ready(seconds=PATIENCE)
         yield stack
 

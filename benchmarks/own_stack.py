@@ -27,7 +27,7 @@ class StackFailed(Exception):
     """The stack did not become what was waited for; the message has the end of what it printed."""
 
 
-class ChaosStack:
+class OwnStack:
     """The whole service as one user starts it, in a home of its own; use it as a context.
 
     Parameters
