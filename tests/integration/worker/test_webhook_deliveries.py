@@ -324,10 +324,6 @@ def test_pauses_grow_and_take_about_a_day():
     assert len({pause_after(3) for _ in range(10)}) > 1
 
 
-class Interrupted(Exception):
-    """Stands for the end of a process."""
-
-
 def test_a_worker_that_ends_while_sending_has_only_delayed_the_next_attempt(
     sessions, courier, add, finished, receive, deliveries, later
 ):
