@@ -13,7 +13,6 @@ SOURCE = (
     "Work begins in March and takes two years."
 )
 TRUE = "The council approved the transit plan on Tuesday."
-FALSE = "There will be no work in March."
 
 
 @pytest.fixture(scope="session")

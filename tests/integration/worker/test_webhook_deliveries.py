@@ -37,8 +37,6 @@ from worker import webhooks as webhooks_module
 from worker.webhook_sender import WebhookSender
 from worker.webhooks import MOST_ATTEMPTS, Courier, DeliveryRunEnded, pause_after
 
-NOBODY = Caller()
-
 
 @pytest.fixture
 def receive():
