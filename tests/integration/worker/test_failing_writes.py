@@ -184,18 +184,19 @@ def test_without_a_free_connection_a_run_ends_and_a_later_one_does_the_work(
 def outage_of_connections(database, postgres):
     """Take all connections that the server has, those of the database's users included.
 
-    Connections end on the server a while after they were closed: nobody else's is left that could
+    The server has done with a connection a while after it was closed: none such is left that could
     make room in the middle of the outage, and after it there is room.
     """
     name = make_url(database).database
 
-    def others(connection, taken):
+    def look(connection, taken=()):
         pids = [one.info.backend_pid for one in (connection, *taken)]
         return connection.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-            " AND datname <> %s AND NOT pid = ANY(%s)",
+            "SELECT count(*) = current_setting('max_connections')::int,"
+            " count(*) FILTER (WHERE datname IS DISTINCT FROM %s AND NOT pid = ANY(%s))"
+            " FROM pg_stat_activity WHERE backend_type = 'client backend'",
             [name, pids],
-        ).fetchone()[0]
+        ).fetchone()
 
     def take_all(stack, taken):
         while True:
@@ -210,10 +211,10 @@ def outage_of_connections(database, postgres):
             )
             taken = []
             with ExitStack() as stack:
-                while not taken or others(connection, taken):
+                while look(connection, taken) != (True, 0):
                     with pytest.raises(psycopg.OperationalError, match="too many"):
                         take_all(stack, taken)
                 yield
-            wait_until(lambda: others(connection, []) == 0)
+            wait_until(lambda: look(connection) == (False, 0))
 
     return outage
