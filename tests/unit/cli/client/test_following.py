@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from cli.client import following
@@ -99,7 +101,7 @@ def test_an_interrupt_says_that_the_batch_goes_on(service, steps, batch, monkeyp
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.client.following.time.sleep", interrupt)
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=interrupt, monotonic=float))
     with (
         service(steps["answer"](200, batch())) as (client, _),
         pytest.raises(KeyboardInterrupt, match=r"batch 12 goes on.*status 12 --wait.*cancel"),

@@ -1,4 +1,6 @@
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +16,8 @@ SECONDS_AT_MOST = 60
 @pytest.fixture
 def pauses(monkeypatch):
     noted = []
-    monkeypatch.setattr(patience.time, "sleep", noted.append)
+    clock = SimpleNamespace(sleep=noted.append, monotonic=time.monotonic)
+    monkeypatch.setattr(patience, "time", clock)
     return noted
 
 
