@@ -12,7 +12,6 @@ from rich.console import Console
 from cli.client.batch_state import BatchState, parse_batch_state
 from cli.client.batch_tables import FlaggedAudit, batch_table, flagged_table
 from cli.client.errors import ServiceUnavailable
-from cli.client.following import patiently
 from cli.client.service import Service
 from cli.consoles import results_console, tell
 from halldetect.wording import counted
@@ -72,7 +71,7 @@ def most_hallucinated(service: Service, state: BatchState) -> list[FlaggedAudit]
 def _print_flagged(console: Console, service: Service, state: BatchState) -> None:
     """Print the highest scores if the service answers; what the batch came to is known anyway."""
     try:
-        flagged = patiently(lambda: most_hallucinated(service, state), tell)
+        flagged = most_hallucinated(service, state)
     except ServiceUnavailable as error:
         tell(f"{error}; `halldetect results {state.id}` prints what was flagged")
     else:
