@@ -24,7 +24,7 @@ from api.cursors import LARGEST_ID
 from api.problems import Kind, Problem, not_found
 from api.request_metrics import RequestMetrics
 from api.request_rates import RequestRates
-from db.engine import make_engine, session_factory, translated
+from db.engine import make_engine, session_factory, transaction
 from db.line import Stage
 from halldetect.errors import InputError
 from halldetect.logs import get_logger
@@ -115,7 +115,7 @@ class Service:
         DatabaseUnavailable
             When the server cannot be reached, at any point.
         """
-        with translated(), self.sessions.begin() as session:
+        with transaction(self.sessions) as session:
             yield session
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from api.problems import REQUEST_ID_HEADER, FieldError, Kind, Problem
-from db.engine import DatabaseUnavailable, SchemaMismatch
+from db.engine import CommitUnknown, DatabaseUnavailable, SchemaMismatch
 from db.idempotency import KeyInProgress, KeyReused
 from db.webhooks import TooManyWebhooks
 from halldetect.errors import InputError, LimitError
@@ -35,6 +35,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(LimitError, _too_large)
     app.add_exception_handler(InputError, _invalid)
     app.add_exception_handler(DatabaseUnavailable, _unavailable)
+    app.add_exception_handler(CommitUnknown, _of_unknown_outcome)
     app.add_exception_handler(SchemaMismatch, _of_another_version)
     app.add_exception_handler(KeyInProgress, _in_progress)
     app.add_exception_handler(KeyReused, _reused)
@@ -117,6 +118,17 @@ async def _unavailable(_: Request, error: Exception) -> Response:
         503,
         Kind.UNAVAILABLE,
         "the database cannot be reached now; nothing was stored, try again soon",
+        headers=_RETRY_DATABASE,
+    ).response()
+
+
+async def _of_unknown_outcome(_: Request, error: Exception) -> Response:
+    _log.warning("the database went away during a commit", error=str(error))
+    return Problem(
+        503,
+        Kind.OUTCOME_UNKNOWN,
+        "the database went away while this was being stored, so that it may be stored or not: send "
+        "it again with the Idempotency-Key that it had; if it had none, look what is there first",
         headers=_RETRY_DATABASE,
     ).response()
 

@@ -39,6 +39,7 @@ class Kind(StrEnum):
     MISDIRECTED = "misdirected"
     CROSS_SITE = "cross-site"
     UNAVAILABLE = "unavailable"
+    OUTCOME_UNKNOWN = "outcome-unknown"
     NOT_READY = "not-ready"
     INTERNAL = "internal-error"
 
@@ -64,6 +65,7 @@ _TITLES = {
     Kind.MISDIRECTED: "The request is for another host",
     Kind.CROSS_SITE: "A page of another site sent the request",
     Kind.UNAVAILABLE: "The service cannot answer now",
+    Kind.OUTCOME_UNKNOWN: "The request may have been carried out, or not",
     Kind.NOT_READY: "The service cannot do its work yet",
     Kind.INTERNAL: "The service made a mistake",
 }

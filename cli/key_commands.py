@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from cli.options import LARGEST_ID
 from db.scopes import Scope
 
-_LARGEST_ID = 2**63 - 1
 _JsonOption = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 _LONGEST_OVERLAP = timedelta(days=365)
@@ -65,7 +65,7 @@ def list_all(as_json: _JsonOption = False) -> int:
 
 
 _KeyArgument = Annotated[
-    int, typer.Argument(metavar="ID", min=1, max=_LARGEST_ID, help="Number of the key.")
+    int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of the key.")
 ]
 
 

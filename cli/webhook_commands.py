@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-_LARGEST_ID = 2**63 - 1
+from cli.options import LARGEST_ID
+
 _JsonOption = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 
 webhooks = typer.Typer(
@@ -40,7 +41,7 @@ def list_all(as_json: _JsonOption = False) -> int:
 @webhooks.command()
 def remove(
     webhook: Annotated[
-        int, typer.Argument(metavar="ID", min=1, max=_LARGEST_ID, help="Number of the webhook.")
+        int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of the webhook.")
     ],
 ) -> int:
     """Delete a webhook; what is due to it is not sent any more."""

@@ -27,6 +27,8 @@ _TRANSPORT = {
 # What the server says of itself: connection lost, deadlock, no resources (disk, memory,
 # connections), shutdown, failure of the system. Whatever it says else is about the statement.
 _OUTAGE_CLASSES = ("08", "40", "53", "57", "58")
+# Of these, what may come while a commit is under way and does not say whether it took place.
+_LOSS_CLASSES = ("08", "57", "58")
 _READ_ONLY = "25006"
 _LOCKED = "55P03"  # for longer than this engine waits
 _STOOD_STILL = "25P03"  # in a transaction, for longer than this engine may
@@ -37,6 +39,10 @@ _OTHER_TABLES = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSc
 
 class DatabaseUnavailable(UnavailableError):
     """Postgres cannot be reached, or went away; what was begun was not committed."""
+
+
+class CommitUnknown(DatabaseUnavailable):
+    """The connection was lost during a commit: what was begun may be committed, or not."""
 
 
 class SchemaMismatch(DatabaseUnavailable):
@@ -101,6 +107,28 @@ def session_factory(engine: Engine) -> sessionmaker[Session]:
     return sessionmaker(engine, expire_on_commit=False)
 
 
+@contextmanager
+def transaction(sessions: sessionmaker[Session]) -> Iterator[Session]:
+    """Open a transaction that is committed unless an error leaves the block.
+
+    Raises
+    ------
+    DatabaseUnavailable
+        When the server cannot be reached, at any point.
+    CommitUnknown
+        When it went away during the commit.
+    """
+    is_committing = False
+    try:
+        with translated(), sessions.begin() as session:
+            yield session
+            is_committing = True
+    except DatabaseUnavailable as error:
+        if is_committing and _may_have_committed(error.__cause__):
+            raise CommitUnknown(str(error)) from error
+        raise
+
+
 def read_one_snapshot(session: Session) -> None:
     """Let all statements of a transaction that is about to begin see the same rows, and only read.
 
@@ -154,6 +182,11 @@ def _is_outage(error: BaseException | None) -> bool:
     if state == _QUERY_CANCELED:
         return False
     return state in (_READ_ONLY, _LOCKED, _STOOD_STILL) or str(state).startswith(_OUTAGE_CLASSES)
+
+
+def _may_have_committed(error: BaseException | None) -> bool:
+    state = getattr(getattr(error, "orig", error), "sqlstate", None)
+    return state is None or str(state).startswith(_LOSS_CLASSES)
 
 
 def _leave_read_only_server(context: ExceptionContext) -> None:

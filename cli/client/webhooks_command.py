@@ -47,16 +47,18 @@ def show(settings: Settings, *, as_json: bool) -> int:
         The service cannot be reached, or failed.
     """
     with Service.of(settings) as service:
-        webhooks = list(service.webhooks())
-    if as_json:
-        _print_json({"items": webhooks})
-        return _EXIT_DONE
-    console = results_console()
-    if not webhooks:
-        console.print("there are no webhooks; `halldetect webhooks add` makes one")
-    for webhook in webhooks:
-        for line in webhook_lines(webhook):
-            console.print(line, soft_wrap=True)
+        webhooks = service.webhooks()
+        if as_json:
+            _print_json({"items": list(webhooks)})
+            return _EXIT_DONE
+        console = results_console()
+        has_any = False
+        for webhook in webhooks:
+            has_any = True
+            for line in webhook_lines(webhook):
+                console.print(line, soft_wrap=True)
+        if not has_any:
+            console.print("there are no webhooks; `halldetect webhooks add` makes one")
     return _EXIT_DONE
 
 

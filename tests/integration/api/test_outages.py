@@ -68,6 +68,36 @@ def test_without_a_database_it_says_503_and_recovers(client, close_database, rec
     assert stored("audits") == 4
 
 
+LOST_AT_COMMIT = """
+    CREATE FUNCTION lose_connection() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN {what}; RETURN NULL; END $$;
+    CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON halldetect.{table}
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lose_connection();
+"""
+LOSS = "PERFORM pg_terminate_backend(pg_backend_pid())"
+FULL_DISK = "RAISE 'no space' USING ERRCODE = 'disk_full'"
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "words"),
+    [
+        (LOSS, "outcome-unknown", "may be stored or not"),
+        (FULL_DISK, "unavailable", "nothing was stored"),
+    ],
+)
+def test_only_a_loss_during_the_commit_leaves_open_what_was_stored(
+    client, execute, record, jsonl, what, kind, words
+):
+    upload = {"content": jsonl(record("a")), "headers": {"Content-Type": "application/jsonl"}}
+    execute(LOST_AT_COMMIT.format(what=what, table="audits"))
+    for path, options in (("/v1/audits", {"json": TEXTS}), ("/v1/batches", upload)):
+        answer = client.post(path, **options)
+        assert answer.status_code == 503, answer.text
+        assert answer.json()["type"] == f"urn:halldetect:problem:{kind}"
+        assert words in answer.json()["detail"]
+        assert int(answer.headers["Retry-After"]) > 0
+
+
 def test_without_a_broker_work_is_stored_all_the_same(database, stored, record, jsonl):
     app = create_app(load_settings(database_url=database, redis_url=NO_BROKER))
     with TestClient(app, base_url="http://localhost") as client, capture_logs() as logs:

@@ -4,7 +4,7 @@ from functools import partial
 import pytest
 from sqlalchemy import func, select, update
 
-from cli.client import following, submission
+from cli.client import following, patience
 from db.batches import cancel_batch
 from db.models import Audit, Batch
 from halldetect.trail import Status
@@ -12,7 +12,7 @@ from halldetect.trail import Status
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch):
-    monkeypatch.setattr(submission, "_SECONDS_BEFORE_TRIES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(patience, "SHORTEST_PAUSE", 0.0)
     monkeypatch.setattr(following, "_SECONDS_BETWEEN_LOOKS", 0.01)
 
 
@@ -220,7 +220,8 @@ def test_results_come_whole_and_in_the_order_of_the_file(
     assert printed.encode() == (tmp_path / "out.jsonl").read_bytes()
 
 
-def test_a_service_that_is_not_there_has_an_exit_code_of_its_own(run, write_records):
+def test_a_service_that_is_not_there_has_an_exit_code_of_its_own(run, write_records, monkeypatch):
+    monkeypatch.setattr(patience, "LONGEST_WAIT", 0.0)
     write_records("It opened in 1900.")
     for arguments in (("submit", "in.jsonl"), ("status", "1"), ("results", "1"), ("cancel", "1")):
         done = run("http://127.0.0.1:9", *arguments)
