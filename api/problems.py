@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from db.engine import DatabaseUnavailable, SchemaMismatch
 from db.idempotency import KeyInProgress, KeyReused
+from db.webhook_secrets import TooManySecrets
 from db.webhooks import TooManyWebhooks
 from halldetect.errors import InputError, LimitError
 from halldetect.logs import get_logger
@@ -50,6 +51,7 @@ class Kind(StrEnum):
     KEY_REUSED = "idempotency-key-reused"
     NOTHING_FAILED = "nothing-failed"
     TOO_MANY_WEBHOOKS = "too-many-webhooks"
+    TOO_MANY_SECRETS = "too-many-secrets"
     TOO_MUCH_WAITING = "too-much-waiting"
     TOO_MANY_REQUESTS = "too-many-requests"
     TOO_SLOW = "too-slow"
@@ -75,6 +77,7 @@ _TITLES = {
     Kind.KEY_REUSED: "The Idempotency-Key belongs to another request",
     Kind.NOTHING_FAILED: "There is nothing to retry",
     Kind.TOO_MANY_WEBHOOKS: "The owner has as many webhooks as may be",
+    Kind.TOO_MANY_SECRETS: "The webhook has as many secrets as may be",
     Kind.TOO_MUCH_WAITING: "Too many audits wait already",
     Kind.TOO_MANY_REQUESTS: "Too many requests came in a short time",
     Kind.TOO_SLOW: "The body arrived too slowly",
@@ -212,6 +215,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(KeyInProgress, _in_progress)
     app.add_exception_handler(KeyReused, _reused)
     app.add_exception_handler(TooManyWebhooks, _too_many_webhooks)
+    app.add_exception_handler(TooManySecrets, _too_many_secrets)
     app.add_exception_handler(Exception, _internal)
 
 
@@ -281,6 +285,10 @@ async def _invalid(_: Request, error: Exception) -> Response:
 
 async def _too_many_webhooks(_: Request, error: Exception) -> Response:
     return Problem(409, Kind.TOO_MANY_WEBHOOKS, str(error)).response()
+
+
+async def _too_many_secrets(_: Request, error: Exception) -> Response:
+    return Problem(409, Kind.TOO_MANY_SECRETS, str(error)).response()
 
 
 async def _unavailable(_: Request, error: Exception) -> Response:

@@ -61,7 +61,7 @@ def test_deliveries_are_listed_with_their_state(client, add, upload, record, exe
     add()
     batches = [upload(record(f"r{number}")).json()["id"] for number in range(3)]
     execute(
-        "UPDATE halldetect.webhook_deliveries SET state = 'due', attempts = 2,"
+        "UPDATE halldetect.webhook_deliveries SET state = 'due', due_since = now(), attempts = 2,"
         " next_attempt_at = '2026-03-01', last_attempt_at = '2026-02-28', last_status = 503,"
         " last_error = 'it answered 503' WHERE batch_id = :id",
         id=int(batches[1]),

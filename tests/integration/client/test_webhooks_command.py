@@ -25,7 +25,11 @@ def test_json_is_what_the_api_answers(halldetect):
     added = json.loads(halldetect("webhooks", "add", URL, "--json").stdout)
     assert added["secret"].startswith("whsec_")
     [listed] = json.loads(halldetect("webhooks", "list", "--json").stdout)["items"]
-    assert {**listed, "secret": added["secret"]} == {**added, "deliveries": []}
+    assert {**listed, "secret": added["secret"]} == {
+        **added,
+        "older_secrets_until": None,
+        "deliveries": [],
+    }
 
 
 def test_deliveries_are_listed(halldetect, write_records, sessions):
@@ -37,14 +41,14 @@ def test_deliveries_are_listed(halldetect, write_records, sessions):
         session.execute(
             text(
                 "UPDATE halldetect.webhook_deliveries SET state = 'failed', attempts = 8,"
-                " last_attempt_at = '2026-03-01', last_status = 503, finished_at = now(),"
+                " due_since = now(), last_attempt_at = '2026-03-01', last_status = 503, finished_at = now(),"
                 " last_error = 'it answered 503' WHERE batch_id = 1"
             )
         )
         session.execute(
             text(
                 "UPDATE halldetect.webhook_deliveries SET state = 'due', attempts = 2,"
-                " last_attempt_at = '2026-03-01 00:05+01', next_attempt_at = '2026-03-01 12:30',"
+                " due_since = now(), last_attempt_at = '2026-03-01 00:05+01', next_attempt_at = '2026-03-01 12:30',"
                 " last_error = 'it answered 502' WHERE batch_id = 2"
             )
         )

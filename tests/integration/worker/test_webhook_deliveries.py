@@ -34,8 +34,11 @@ from halldetect.record import make_record
 from halldetect.webhook_targets import AllowedTargets
 from queues.names import Queue
 from worker import webhooks as webhooks_module
+from worker.counters import Counters
+from worker.metrics import WorkerMetrics
+from worker.webhook_pauses import MOST_ATTEMPTS, pause_after
 from worker.webhook_sender import WebhookSender
-from worker.webhooks import MOST_ATTEMPTS, Courier, DeliveryRunEnded, pause_after
+from worker.webhooks import Courier, DeliveryRunEnded
 
 NOBODY = Caller()
 
@@ -54,12 +57,17 @@ def receive():
 
 
 @pytest.fixture
-def make_courier(sessions, wake_ups):
+def metrics():
+    return WorkerMetrics(Counters())
+
+
+@pytest.fixture
+def make_courier(sessions, wake_ups, metrics):
     def make(sender=None, seconds=30.0):
         sender = sender or WebhookSender(
             AllowedTargets.parse("127.0.0.1"), deadline_seconds=seconds
         )
-        return Courier(sessions, wake_ups, sender, stopping=threading.Event())
+        return Courier(sessions, wake_ups, sender, stopping=threading.Event(), metrics=metrics)
 
     return make
 
@@ -428,13 +436,13 @@ def test_a_run_ends_and_leaves_the_rest_to_another(
     assert wake_ups.queued(Queue.MAINTENANCE) == 2
 
 
-def test_a_worker_that_stops_begins_nothing(sessions, wake_ups, add, finished, receive):
+def test_a_worker_that_stops_begins_nothing(sessions, wake_ups, add, finished, receive, metrics):
     receiver = receive()
     add(receiver.url)
     finished()
     stopping = threading.Event()
     sender = WebhookSender(AllowedTargets.parse("127.0.0.1"))
-    courier = Courier(sessions, wake_ups, sender, stopping=stopping)
+    courier = Courier(sessions, wake_ups, sender, stopping=stopping, metrics=metrics)
     courier.wake()
     stopping.set()
     assert courier.run() is DeliveryRunEnded.STOPPING
@@ -637,9 +645,11 @@ def test_prune_takes_deliveries_with_their_batches(
     assert work(courier) is DeliveryRunEnded.NOTHING_DUE
 
 
-def test_targets_that_are_not_public_are_not_called(sessions, wake_ups, add, finished, deliveries):
+def test_targets_that_are_not_public_are_not_called(
+    sessions, wake_ups, add, finished, deliveries, metrics
+):
     sender = WebhookSender(AllowedTargets())
-    courier = Courier(sessions, wake_ups, sender, stopping=threading.Event())
+    courier = Courier(sessions, wake_ups, sender, stopping=threading.Event(), metrics=metrics)
     add("https://10.0.0.1/")
     batch_id = finished()
     work(courier)
