@@ -41,14 +41,16 @@ def test_deliveries_are_listed(halldetect, write_records, sessions):
         session.execute(
             text(
                 "UPDATE halldetect.webhook_deliveries SET state = 'failed', attempts = 8,"
-                " due_since = now(), last_attempt_at = '2026-03-01', last_status = 503, finished_at = now(),"
+                " due_since = now(), finished_at = now(),"
+                " last_attempt_at = '2026-03-01', last_status = 503,"
                 " last_error = 'it answered 503' WHERE batch_id = 1"
             )
         )
         session.execute(
             text(
                 "UPDATE halldetect.webhook_deliveries SET state = 'due', attempts = 2,"
-                " due_since = now(), last_attempt_at = '2026-03-01 00:05+01', next_attempt_at = '2026-03-01 12:30',"
+                " due_since = now(), last_attempt_at = '2026-03-01 00:05+01',"
+                " next_attempt_at = '2026-03-01 12:30',"
                 " last_error = 'it answered 502' WHERE batch_id = 2"
             )
         )
