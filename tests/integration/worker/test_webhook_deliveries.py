@@ -19,6 +19,7 @@ from stored_audits import complete_waiting
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
+from cli.stack.ports import free_port
 from db import webhook_deliveries
 from db.api_keys import create_key, revoke_key
 from db.batches import cancel_batch
@@ -345,6 +346,77 @@ def test_asking_for_a_pause_gives_no_attempt_more(
         work(courier)
         later()
     assert deliveries() == [(batch_id, "failed", MOST_ATTEMPTS, 503, "it answered 503")]
+
+
+@pytest.fixture
+def count(metrics):
+    """Return what was counted of attempts and of what is given up, without what is 0."""
+
+    def read():
+        found = {}
+        for family in metrics.registry.collect():
+            for sample in family.samples:
+                if family.name.startswith("halldetect_webhook") and sample.value:
+                    found[next(iter(sample.labels.values()))] = sample.value
+        return found
+
+    return read
+
+
+def test_attempts_are_counted_by_how_they_end_and_what_is_given_up_by_why(
+    courier, make_courier, add, finished, receive, later, count, sessions, new_key
+):
+    revoked = new_key()
+    for handle in (answers(200), answers(301), answers(404), answers(410)):
+        add(receive(handle).url)
+    for handle in (answers(503), lambda connection, request: None):
+        add(receive(handle).url)
+    add(f"http://127.0.0.1:{free_port()}/")
+    add("http://10.0.0.1/")
+    add(receive().url, owner=revoked)
+    assert count() == {}
+    finished()
+    finished(owner=revoked)
+    courier.wake()
+    with sessions.begin() as session:
+        revoke_key(session, revoked)
+    courier.run()
+    first = {
+        "delivered": 1,
+        "redirected": 1,
+        "refused": 2,
+        "server_error": 1,
+        "no_http": 1,
+        "connection": 1,
+        "target": 1,
+    }
+    assert count() == {**first, "gone": 1, "key_revoked": 1}
+    for _ in range(MOST_ATTEMPTS):
+        later()
+        work(courier)
+    repeated = {
+        name: MOST_ATTEMPTS * first[name]
+        for name in ("redirected", "server_error", "no_http", "connection", "target")
+    }
+    assert count() == {
+        **first,
+        **repeated,
+        "refused": 1 + MOST_ATTEMPTS,
+        "attempts": 6,
+        "gone": 1,
+        "key_revoked": 1,
+    }
+
+
+def test_a_fault_of_ours_is_counted_as_one(make_courier, add, finished, count):
+    class Faulty:
+        def send(self, url, message):
+            raise ZeroDivisionError
+
+    add("https://hooks.example.org/")
+    finished()
+    work(make_courier(sender=Faulty()))
+    assert count() == {"fault": 1}
 
 
 class Interrupted(Exception):
