@@ -13,6 +13,7 @@ from starlette.routing import Match
 from api.problems import REQUEST_ID_HEADER, FieldError, Kind, Problem
 from db.engine import CommitUnknown, DatabaseUnavailable, SchemaMismatch
 from db.idempotency import KeyInProgress, KeyReused
+from db.webhook_secrets import TooManySecrets
 from db.webhooks import TooManyWebhooks
 from halldetect.errors import InputError, LimitError
 from halldetect.logs import get_logger
@@ -40,6 +41,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(KeyInProgress, _in_progress)
     app.add_exception_handler(KeyReused, _reused)
     app.add_exception_handler(TooManyWebhooks, _too_many_webhooks)
+    app.add_exception_handler(TooManySecrets, _too_many_secrets)
     app.add_exception_handler(Exception, _internal)
 
 
@@ -109,6 +111,10 @@ async def _invalid(_: Request, error: Exception) -> Response:
 
 async def _too_many_webhooks(_: Request, error: Exception) -> Response:
     return Problem(409, Kind.TOO_MANY_WEBHOOKS, str(error)).response()
+
+
+async def _too_many_secrets(_: Request, error: Exception) -> Response:
+    return Problem(409, Kind.TOO_MANY_SECRETS, str(error)).response()
 
 
 async def _unavailable(_: Request, error: Exception) -> Response:

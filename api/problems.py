@@ -33,6 +33,7 @@ class Kind(StrEnum):
     KEY_REUSED = "idempotency-key-reused"
     NOTHING_FAILED = "nothing-failed"
     TOO_MANY_WEBHOOKS = "too-many-webhooks"
+    TOO_MANY_SECRETS = "too-many-secrets"
     TOO_MUCH_WAITING = "too-much-waiting"
     TOO_MANY_REQUESTS = "too-many-requests"
     TOO_SLOW = "too-slow"
@@ -59,6 +60,7 @@ _TITLES = {
     Kind.KEY_REUSED: "The Idempotency-Key belongs to another request",
     Kind.NOTHING_FAILED: "There is nothing to retry",
     Kind.TOO_MANY_WEBHOOKS: "The owner has as many webhooks as may be",
+    Kind.TOO_MANY_SECRETS: "The webhook has as many secrets as may be",
     Kind.TOO_MUCH_WAITING: "Too many audits wait already",
     Kind.TOO_MANY_REQUESTS: "Too many requests came in a short time",
     Kind.TOO_SLOW: "The body arrived too slowly",

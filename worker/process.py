@@ -110,6 +110,7 @@ class WorkerProcess:
             wake_ups,
             WebhookSender(settings.allowed_webhook_targets),
             stopping=self._stopping,
+            metrics=self.metrics,
         )
         stages = frozenset(stage for stage in Stage if queue_of(stage) in self._queues)
         self._models = WorkerModels(lambda: self._load(stages), self._models_changed)
