@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from db.driver import driver_connection
+from db.error_texts import storable_error
 from db.leases import FREE, Lease, LeaseLost, held
 from db.models import (
     Audit,
@@ -322,7 +323,7 @@ def fail_audit(session: Session, lease: Lease, error: str) -> None:
         session,
         lease,
         status=Status.FAILED,
-        error=_storable(error),
+        error=storable_error(error),
         finished_at=func.clock_timestamp(),
         faults=Audit.faults + 1,
         **FREE,
