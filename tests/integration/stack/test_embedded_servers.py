@@ -85,6 +85,19 @@ def listening(pid):
     }
 
 
+def wait_for_end(pids):
+    """Wait until processes run no more; whoever should take notice of their end may not."""
+
+    def runs(pid):
+        try:
+            return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    while any(map(runs, pids)):
+        time.sleep(0.01)
+
+
 def sockets_in(folder):
     return [path for path in folder.rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)]
 
@@ -192,10 +205,10 @@ def test_without_setpriv_a_folder_that_nobody_reaches_is_an_error(
 def test_a_killed_server_starts_again_with_what_it_had(postgres_in, copy):
     first = postgres_in(copy)
     first.start()
-    others = psutil.Process(first.pid).children(recursive=True)
+    others = [child.pid for child in psutil.Process(first.pid).children()]
     os.kill(first.pid, signal.SIGKILL)
     first.stop()
-    psutil.wait_procs(others)  # until they have noticed, the folder is in use
+    wait_for_end(others)  # until they have noticed, the folder is in use
     assert (copy / "data" / "postmaster.pid").exists()
     second = postgres_in(copy)
     second.start()
@@ -331,8 +344,7 @@ def test_the_servers_end_with_the_process_that_started_them(copy, tmp_path):
     assert done.returncode == -signal.SIGKILL
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) == 2
-    while any(map(psutil.pid_exists, pids)):
-        time.sleep(0.01)
+    wait_for_end(pids)
 
 
 def test_a_port_can_be_chosen(valkey_in, tmp_path):
