@@ -22,6 +22,14 @@ from db.migrate import upgrade
 _numbers = itertools.count()
 _TOOLS = Path(__file__).resolve().parents[1] / ".venv" / "tools"
 
+# Of the terminal and the service of whoever runs the tests; commands are told what they need.
+_NOT_INHERITED = (
+    *("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "DATABASE_URL", "REDIS_URL"),
+    *(name for name in os.environ if name.startswith("HALLDETECT_")),
+)
+for _name in _NOT_INHERITED:
+    os.environ.pop(_name, None)
+
 # How long an example takes says nothing on a machine that has other things to do.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
