@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import psycopg
 import pytest
@@ -14,13 +15,23 @@ import redis
 from hypothesis import HealthCheck, settings
 from sqlalchemy.engine import make_url
 
+from cli.stack.errors import StackError
 from cli.stack.postgres import PostgresServer
 from cli.stack.valkey import ValkeyServer
 from db.engine import make_engine, session_factory
 from db.migrate import upgrade
 
+_Server = TypeVar("_Server", PostgresServer, ValkeyServer)
 _numbers = itertools.count()
 _TOOLS = Path(__file__).resolve().parents[1] / ".venv" / "tools"
+
+# Of the terminal and the service of whoever runs the tests; commands are told what they need.
+_NOT_INHERITED = (
+    *("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "DATABASE_URL", "REDIS_URL"),
+    *(name for name in os.environ if name.startswith("HALLDETECT_")),
+)
+for _name in _NOT_INHERITED:
+    os.environ.pop(_name, None)
 
 # How long an example takes says nothing on a machine that has other things to do.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -36,8 +47,8 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory) -> Iterator[PostgresServer]:
-    server = PostgresServer(tmp_path_factory.mktemp("postgres"), durable=False)
-    server.start()
+    folder = tmp_path_factory.mktemp("postgres")
+    server = _started(lambda: PostgresServer(folder, durable=False))
     yield server
     server.stop()
 
@@ -79,8 +90,8 @@ def sessions(engine):
 
 @pytest.fixture(scope="session")
 def _valkey(tmp_path_factory) -> Iterator[ValkeyServer]:
-    server = ValkeyServer(tmp_path_factory.mktemp("valkey"))
-    server.start()
+    folder = tmp_path_factory.mktemp("valkey")
+    server = _started(lambda: ValkeyServer(folder))
     yield server
     server.stop()
 
@@ -93,6 +104,19 @@ def redis_url(_valkey) -> Iterator[str]:
     yield _valkey.url
     with redis.Redis.from_url(_valkey.url) as client:
         client.flushall()
+
+
+def _started(make_server: Callable[[], _Server]) -> _Server:
+    """Start a server, at another port if somebody else has taken the one that was free."""
+    while True:
+        server = make_server()
+        try:
+            server.start()
+        except StackError as error:
+            if "already in use" not in str(error):
+                raise
+        else:
+            return server
 
 
 def _new_database(server_url: str, name: str, template: str = "template1") -> str:

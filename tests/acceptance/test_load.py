@@ -8,8 +8,8 @@ import sys
 import pytest
 from runbook import ROOT
 
-SECONDS = 5
 CLIENTS = 4
+KINDS = {"submit one", "submit batch", "read batch", "list audits"}
 
 
 def load(*options):
@@ -22,14 +22,24 @@ def load(*options):
     )
 
 
+def mixed_traffic():
+    """Return the report of a load, as long as it takes this machine to come to every kind."""
+    for seconds in (5, 30, 120):
+        done = load("--clients", CLIENTS, "--seconds", seconds, "--pause", 0, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        report = json.loads(done.stdout)
+        assert report["seconds"] >= seconds
+        if set(report["kinds"]) >= KINDS:
+            break
+    return report
+
+
 def test_mixed_traffic_meets_no_fault_and_the_report_adds_up():
-    done = load("--clients", CLIENTS, "--seconds", SECONDS, "--pause", 0, "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(done.stdout)
+    report = mixed_traffic()
     assert report["faults"] == 0, report["first_faults"]
-    assert (report["clients"], report["seconds"] >= SECONDS) == (CLIENTS, True)
+    assert report["clients"] == CLIENTS
     kinds = report["kinds"]
-    assert {"submit one", "submit batch", "read batch", "list audits"} <= set(kinds)
+    assert set(kinds) >= KINDS
     assert report["requests"] == sum(kind["requests"] for kind in kinds.values()) > CLIENTS
     for kind in kinds.values():
         assert sum(kind["statuses"].values()) == kind["requests"]
