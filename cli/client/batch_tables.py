@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from cli.client.batch_state import BatchState
+from cli.client.batch_state import BatchState, RunningAudit
 from cli.client.throughput import Throughput
 from cli.pace import duration
 from cli.printable import printable
 from cli.render import LABEL_STYLES, VERDICT_STYLES
 from halldetect.wording import counted
+
+_SECONDS_OF_A_LONG_RUN = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,15 @@ def progress_line(state: BatchState, throughput: Throughput) -> Text:
         text.append(f"{count:,} {verdict.value}", VERDICT_STYLES[verdict])
     if not state.is_over:
         _append_pace(text, state, throughput)
+        running = state.longest_running
+        if running is not None and running.seconds >= _SECONDS_OF_A_LONG_RUN:
+            text.append(f"; audit {running.id} in {_described(running)}")
     return text
+
+
+def _described(running: RunningAudit) -> str:
+    of_claims = "" if running.claims is None else f" of {counted(running.claims, 'claim')}"
+    return f"{running.stage}{of_claims} for {duration(running.seconds)}"
 
 
 def _append_count(text: Text, count: int, name: str, style: str) -> None:
@@ -91,6 +101,9 @@ def batch_table(state: BatchState) -> Table:
         table.add_row("waiting for extraction", f"{state.queued:,}")
         table.add_row("waiting for verification", f"{state.extracted:,}")
         table.add_row("of these in work", f"{state.running:,}")
+        if state.longest_running is not None:
+            longest = state.longest_running
+            table.add_row("longest in work", f"audit {longest.id}, {_described(longest)}")
     table.add_section()
     for verdict in VERDICT_STYLES:
         table.add_row(f"claims {verdict.value}", f"{getattr(state, verdict.value):,}")

@@ -42,6 +42,33 @@ def test_the_line_tallies_what_there_is_and_nothing_else(batch):
     assert progress_line(parse_batch_state(fresh), Throughput()).plain == "0 of 10 audits"
 
 
+@pytest.mark.parametrize(
+    ("running", "words"),
+    [
+        (
+            {"id": "7", "stage": "verification", "claims": 1234, "seconds": 312.4},
+            "; audit 7 in verification of 1,234 claims for 0:05:12",
+        ),
+        (
+            {"id": "7", "stage": "extraction", "claims": None, "seconds": 31.0},
+            "; audit 7 in extraction for 0:00:31",
+        ),
+        ({"id": "7", "stage": "extraction", "claims": None, "seconds": 29.0}, "known"),
+        (None, "known"),
+    ],
+)
+def test_an_audit_that_takes_long_is_named(batch, running, words):
+    counts = dict.fromkeys(("supported", "contradicted", "unsupported"), 0)
+    state = parse_batch_state(batch(longest_running=running, **counts))
+    assert progress_line(state, Throughput()).plain.endswith(words)
+
+
+def test_the_table_names_what_has_been_in_work_longest(batch, printed):
+    running = {"id": "7", "stage": "verification", "claims": 1, "seconds": 2.0}
+    found = rows(printed(batch_table(parse_batch_state(batch(longest_running=running)))))
+    assert found["longest in work"] == "audit 7, verification of 1 claim for 0:00:02"
+
+
 def test_the_table_of_a_running_batch(batch, printed):
     text = printed(batch_table(parse_batch_state(batch())))
     assert text.startswith("batch 12: in progress, 60% done")
