@@ -62,13 +62,14 @@ def progress_line(state: BatchState, throughput: Throughput) -> Text:
         _append_pace(text, state, throughput)
         running = state.longest_running
         if running is not None and running.seconds >= _SECONDS_OF_A_LONG_RUN:
-            text.append(f"; audit {running.id} in {_described(running)}")
+            text.append(f"; {running_audit(running)}")
     return text
 
 
-def _described(running: RunningAudit) -> str:
+def running_audit(running: RunningAudit) -> str:
+    """Say what is being done to an audit, and for how long."""
     of_claims = "" if running.claims is None else f" of {counted(running.claims, 'claim')}"
-    return f"{running.stage}{of_claims} for {duration(running.seconds)}"
+    return f"audit {running.id} in {running.stage}{of_claims} for {duration(running.seconds)}"
 
 
 def _append_count(text: Text, count: int, name: str, style: str) -> None:
@@ -101,9 +102,6 @@ def batch_table(state: BatchState) -> Table:
         table.add_row("waiting for extraction", f"{state.queued:,}")
         table.add_row("waiting for verification", f"{state.extracted:,}")
         table.add_row("of these in work", f"{state.running:,}")
-        if state.longest_running is not None:
-            longest = state.longest_running
-            table.add_row("longest in work", f"audit {longest.id}, {_described(longest)}")
     table.add_section()
     for verdict in VERDICT_STYLES:
         table.add_row(f"claims {verdict.value}", f"{getattr(state, verdict.value):,}")

@@ -6,7 +6,9 @@ from rich.console import Console
 from cli.client.batch_state import parse_batch_state
 from cli.client.batch_tables import FlaggedAudit, batch_table, flagged_table, progress_line
 from cli.client.errors import ServiceError
+from cli.client.status_command import show_batch
 from cli.client.throughput import Throughput
+from halldetect.settings import Settings
 
 
 @pytest.fixture
@@ -63,10 +65,12 @@ def test_an_audit_that_takes_long_is_named(batch, running, words):
     assert progress_line(state, Throughput()).plain.endswith(words)
 
 
-def test_the_table_names_what_has_been_in_work_longest(batch, printed):
+def test_whoever_asks_hears_what_has_been_in_work_longest(serving, steps, batch, capsys):
     running = {"id": "7", "stage": "verification", "claims": 1, "seconds": 2.0}
-    found = rows(printed(batch_table(parse_batch_state(batch(longest_running=running)))))
-    assert found["longest in work"] == "audit 7, verification of 1 claim for 0:00:02"
+    with serving(steps["answer"](200, batch(longest_running=running))) as (address, _):
+        show_batch(12, Settings(api_url=address), wait=False, as_json=False)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "longest in work: audit 7 in verification of 1 claim for 0:00:02"
 
 
 def test_the_table_of_a_running_batch(batch, printed):
