@@ -17,7 +17,7 @@ from api.dependencies import THREADS, Service, refuse_ambiguous_query
 from api.docs_page import add_docs_page
 from api.host_check import HostCheckMiddleware
 from api.keys import authenticate
-from api.problems import add_problem_handlers
+from api.problem_handlers import add_problem_handlers
 from api.request_ids import RequestIdMiddleware
 from api.request_metrics import RequestMetrics
 from api.routes import (

@@ -8,14 +8,9 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from api.schemas import NextCursor, PageQuery
-from db.reviews import (
-    Agreement,
-    FlagCounts,
-    FlaggedClaim,
-    StoredReview,
-    flag_precision,
-    reviewer_fault,
-)
+from db.flagged_claims import FlagCounts, FlaggedClaim
+from db.review_agreement import Agreement, flag_precision
+from db.reviews import StoredReview, reviewer_fault
 from db.trails import StoredClaim
 from halldetect.record import WITHOUT_NUL, text_fault
 from halldetect.scoring.verdict import Label, Verdict

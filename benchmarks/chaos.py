@@ -24,9 +24,9 @@ from pathlib import Path
 
 from chaos_faults import FAULTS
 from chaos_load import Load, Refused, small_records
-from chaos_stack import ChaosStack
 from chaos_strikes import Recovery, Striker, recoveries
 from chaos_tally import Tally, tally, wait_for_the_end
+from own_stack import OwnStack
 from rich.console import Console
 from rich.table import Table
 
@@ -56,12 +56,12 @@ class Report:
     seconds_after_faults: float
 
 
-def run_chaos(stack: ChaosStack, *, audits: int, seconds: float, every: float, seed: int) -> Report:
+def run_chaos(stack: OwnStack, *, audits: int, seconds: float, every: float, seed: int) -> Report:
     """Submit and strike at once, wait for the end, and reckon.
 
     Parameters
     ----------
-    stack : ChaosStack
+    stack : OwnStack
         What is struck; it is ready.
     audits : int
         How many to submit.
@@ -162,7 +162,7 @@ def main() -> int:
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
-        ChaosStack(options.home or Path(folder) / "home") as stack,
+        OwnStack(options.home or Path(folder) / "home") as stack,
     ):
         stack.wait_until_ready(seconds=_START_SECONDS)
         report = run_chaos(

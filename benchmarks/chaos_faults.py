@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import psutil
 import psycopg
 import redis
-from chaos_stack import ChaosStack
+from own_stack import OwnStack
 
 from cli.stack.addresses import API, POSTGRES, VALKEY
 from cli.stack.services import BEAT
@@ -47,24 +47,24 @@ class Fault:
 
     name: str
     part: str
-    strike: Callable[[ChaosStack, int], None]
+    strike: Callable[[OwnStack, int], None]
     starts_again: bool = True
     during_upload: bool = False
 
 
-def send(number: signal.Signals) -> Callable[[ChaosStack, int], None]:
+def send(number: signal.Signals) -> Callable[[OwnStack, int], None]:
     """Return what sends a signal to the part."""
     return lambda _, pid: os.kill(pid, number)
 
 
-def restart_empty(stack: ChaosStack, pid: int) -> None:
+def restart_empty(stack: OwnStack, pid: int) -> None:
     """Kill Valkey and delete what it would read at its next start."""
     os.kill(pid, signal.SIGKILL)
     for path in stack.valkey_data:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def stop_for_a_while(_: ChaosStack, pid: int) -> None:
+def stop_for_a_while(_: OwnStack, pid: int) -> None:
     """Let a process stand still for some seconds: its connections stay, and nothing answers.
 
     Returns at once, so that other faults strike meanwhile.
@@ -79,13 +79,13 @@ def _resume(process: psutil.Process) -> None:
         process.resume()
 
 
-def flush_all(stack: ChaosStack, _: int) -> None:
+def flush_all(stack: OwnStack, _: int) -> None:
     """Let Valkey forget everything while it runs."""
     with redis.Redis.from_url(stack.running.redis_url) as client:
         client.flushall()
 
 
-def cut_connections(stack: ChaosStack, _: int) -> None:
+def cut_connections(stack: OwnStack, _: int) -> None:
     """Cut every connection to Postgres, which goes on running."""
     with psycopg.connect(stack.running.database_url, autocommit=True) as connection:
         connection.execute(_CUT)

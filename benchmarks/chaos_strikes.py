@@ -14,7 +14,7 @@ import psycopg
 import redis
 from chaos_faults import Fault
 from chaos_load import Load
-from chaos_stack import ChaosStack, StackFailed
+from own_stack import OwnStack, StackFailed
 
 from cli.stack.addresses import VALKEY
 
@@ -55,13 +55,13 @@ class Striker:
 
     Parameters
     ----------
-    stack : ChaosStack
+    stack : OwnStack
         What is struck.
     load : Load
         What is being submitted meanwhile.
     """
 
-    def __init__(self, stack: ChaosStack, load: Load) -> None:
+    def __init__(self, stack: OwnStack, load: Load) -> None:
         self.strikes: list[Strike] = []
         self._stack = stack
         self._load = load
@@ -69,8 +69,12 @@ class Striker:
 
     def strike(self, fault: Fault) -> bool:
         """Strike once, if the part is ready; tell whether it was struck."""
-        if fault.during_upload and not self._load.upload_under_way.wait(_UPLOAD_SECONDS):
-            return False
+        if not fault.during_upload:
+            return self._strike(fault)
+        with self._load.last_piece:
+            return self._load.upload_under_way.wait(_UPLOAD_SECONDS) and self._strike(fault)
+
+    def _strike(self, fault: Fault) -> bool:
         pid = self._stack.pid(fault.part)
         if pid is None:
             return False
@@ -167,7 +171,7 @@ class Recovery:
 
 
 def recoveries(
-    stack: ChaosStack, faults: Iterable[Fault], strikes: Sequence[Strike]
+    stack: OwnStack, faults: Iterable[Fault], strikes: Sequence[Strike]
 ) -> list[Recovery]:
     """Sum up the strikes by kind; those never struck are listed too."""
     with psycopg.connect(stack.running.database_url) as connection:

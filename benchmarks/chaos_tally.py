@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import httpx
 import psycopg
 from chaos_load import Submission
-from chaos_stack import ChaosStack
+from own_stack import OwnStack
 
 from db.doctor import checks
 from db.engine import make_engine, session_factory
@@ -70,7 +70,7 @@ class Tally:
         return not (self.lost or self.doubled or self.stuck or self.findings or others)
 
 
-def wait_for_the_end(stack: ChaosStack, *, seconds: float) -> bool:
+def wait_for_the_end(stack: OwnStack, *, seconds: float) -> bool:
     """Wait until no audit waits or runs; False when the time is over before."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -85,7 +85,7 @@ def wait_for_the_end(stack: ChaosStack, *, seconds: float) -> bool:
     return False
 
 
-def tally(stack: ChaosStack, submissions: Sequence[Submission]) -> Tally:
+def tally(stack: OwnStack, submissions: Sequence[Submission]) -> Tally:
     """Compare what was accepted with what the API and the database say of it now."""
     found = Tally(submitted=sum(len(one.custom_ids) for one in submissions))
     with httpx.Client(base_url=stack.running.api_url, timeout=_TIMEOUT) as client:
@@ -134,7 +134,7 @@ def _compare(custom_ids: Sequence[str], trails: Sequence[dict[str, str]], found:
             found.lost_workers += reason.startswith(_LOST_WORKERS)
 
 
-def _compare_database(stack: ChaosStack, submissions: Sequence[Submission], found: Tally) -> None:
+def _compare_database(stack: OwnStack, submissions: Sequence[Submission], found: Tally) -> None:
     """Look for rows that nobody submitted, and for what is stored twice."""
     submitted = {custom_id for one in submissions for custom_id in one.custom_ids}
     with psycopg.connect(stack.running.database_url) as connection:
@@ -145,7 +145,7 @@ def _compare_database(stack: ChaosStack, submissions: Sequence[Submission], foun
         found.doubled += [f"not accepted: {row[0]}" for row in stored if row[0] not in submitted]
 
 
-def _doctor(stack: ChaosStack) -> list[str]:
+def _doctor(stack: OwnStack) -> list[str]:
     engine = make_engine(stack.running.database_url)
     try:
         findings = [

@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "sql.md"
+_DOCUMENT = Path(__file__).parents[1] / "docs" / "sql.md"
 _QUERY = re.compile(r"^### (?P<title>[^\n]+)$(?:(?!^###).)*?^```sql\n(?P<sql>.+?)^```", re.M | re.S)
 _PARTITION = re.compile(r"^probabilities_\d{4}_\d{2}$")
 
@@ -48,9 +48,9 @@ class Measured:
     reads: str
 
 
-def questions(document: Path = DOCUMENT) -> list[Question]:
+def questions() -> list[Question]:
     """Read the queries, in order."""
-    found = _QUERY.finditer(document.read_text(encoding="utf-8"))
+    found = _QUERY.finditer(_DOCUMENT.read_text(encoding="utf-8"))
     return [Question(match["title"], match["sql"].strip()) for match in found]
 
 

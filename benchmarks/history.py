@@ -77,7 +77,6 @@ def generate(
     claims: int = 1_000_000,
     months: int = 6,
     rescored: bool = True,
-    seed: int = SEED,
 ) -> HistorySize:
     """Migrate the database and fill it.
 
@@ -91,8 +90,6 @@ def generate(
         How many the audits are spread over; this month is the last.
     rescored : bool
         Whether audits under the policy ``embedded`` have a scoring under ``paper`` too.
-    seed : int
-        The same seed gives the same history, but for the dates.
 
     Raises
     ------
@@ -103,7 +100,7 @@ def generate(
     address = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     _check_empty(address)
     upgrade(url)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     audits = max(1, round(claims / CLAIMS_PER_AUDIT))
     plan = _plan(url, random, audits, months)
     stored_claims = cells = 0

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -31,12 +30,12 @@ import httpx
 import psutil
 import psycopg
 from load_traffic import Client, Notes
+from own_stack import OwnStack
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
-from cli.stack.ports import free_port
-from cli.stack.run_file import RunningStack, read_running_stack
+from cli.stack.run_file import RunningStack
 
 _MOST_CLIENTS, _MOST_SECONDS = 200, 600
 _START_SECONDS = 300.0
@@ -184,44 +183,6 @@ def _memory(samples: Sequence[int]) -> dict[str, float] | None:
     return {name: size / 2**20 for name, size in named.items()}
 
 
-@contextmanager
-def own_stack(folder: Path) -> Iterator[RunningStack]:
-    """Run a stack for the load alone."""
-    home = folder / "home"
-    settings = {
-        "HALLDETECT_EXTRACTOR": "sentences",
-        "HALLDETECT_API_PORT": str(free_port()),
-        "HALLDETECT_FLOWER_PORT": str(free_port()),
-    }
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("HALLDETECT_") and name not in ("DATABASE_URL", "REDIS_URL")
-    }
-    with (folder / "up.txt").open("wb") as output:
-        process = subprocess.Popen(  # nosec B603  # our own command, without a shell
-            [sys.executable, "-m", "cli", "up", "--home", str(home)],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**inherited, **settings},
-        )
-    try:
-        yield _ready(process, home, folder / "up.txt")
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _ready(process: subprocess.Popen[bytes], home: Path, output: Path) -> RunningStack:
-    deadline = time.monotonic() + _START_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        stack = read_running_stack(home)
-        if stack is not None and stack.is_ready:
-            return stack
-        time.sleep(0.2)
-    raise SystemExit(f"the stack did not start:\n{output.read_text()}")
-
-
 def print_report(report: dict[str, Any]) -> None:
     """Print a report for people."""
     console = Console(width=120)
@@ -284,7 +245,11 @@ def main() -> int:
         watch = Watch(options.url.rstrip("/"), os.environ.get("HALLDETECT_API_KEY"), None)
         report = run_load(watch, **sizes)
     else:
-        with tempfile.TemporaryDirectory() as name, own_stack(Path(name)) as stack:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            OwnStack(Path(folder) / "home") as own_stack,
+        ):
+            stack = own_stack.wait_until_ready(seconds=_START_SECONDS)
             report = run_load(Watch(stack.api_url, None, stack), **sizes)
     if options.json:
         print(json.dumps(report, indent=2))

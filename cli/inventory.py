@@ -19,9 +19,9 @@ from halldetect.nli.checkpoint import (
     TOKENIZER_FILE,
     WEIGHTS_FILE,
     check_digests,
-    encoder_limit,
     read_json,
 )
+from halldetect.nli.classifier import encoder_limit
 from halldetect.settings import ExtractorBackend, NliBackend, Profile, Settings, load_settings
 
 _LIBRARIES = (

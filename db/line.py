@@ -46,11 +46,6 @@ def waiting(session: Session, stage: Stage) -> int:
     return session.scalars(statement).one()
 
 
-def is_waiting(session: Session, stage: Stage) -> bool:
-    """Tell whether anything waits for a stage."""
-    return head_of_line(session, stage) is not None
-
-
 def head_of_line(session: Session, stage: Stage) -> tuple[int, int | None] | None:
     """Return (audit id, batch id) of the audit that is claimed next, or None."""
     statement = (

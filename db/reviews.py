@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, insert, select, tuple_
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from db.judgement_models import Review
 from db.models import Audit, Claim
 from db.ownership import UNRESTRICTED, Caller
-from db.trails import StoredAudit, StoredClaim, load_trails
 from halldetect.errors import InputError
 from halldetect.record import text_fault
 from halldetect.scoring.verdict import Verdict
-
-FLAGS = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
-"""Verdicts that say something against a claim."""
-
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -65,55 +56,6 @@ class StoredReview:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class FlaggedClaim:
-    """A claim that has something against it, and the audit it stands in."""
-
-    audit: StoredAudit
-    claim: StoredClaim
-
-
-@dataclass(frozen=True, slots=True)
-class FlagCounts:
-    """How far a reviewer is with a batch: its flagged claims, and those of them reviewed."""
-
-    flagged: int
-    reviewed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """What reviewers said where one verdict stood; of each reviewer's reviews of a claim the last.
-
-    Parameters
-    ----------
-    verdict : Verdict
-        The verdict that stood.
-    supported, contradicted, unsupported : int
-        Reviews that say so instead, or agree.
-    """
-
-    verdict: Verdict
-    supported: int
-    contradicted: int
-    unsupported: int
-
-    @property
-    def reviews(self) -> int:
-        """All of them."""
-        return self.supported + self.contradicted + self.unsupported
-
-    @property
-    def agreed(self) -> int:
-        """Those that say the same."""
-        return int(getattr(self, self.verdict.value))
-
-    @property
-    def precision(self) -> float | None:
-        """Share that says the same; None without a review."""
-        return self.agreed / self.reviews if self.reviews else None
-
-
 def reviewer_fault(name: str) -> str | None:
     """Return why nobody can review under a name, or None.
 
@@ -130,17 +72,6 @@ def reviewer_fault(name: str) -> str | None:
     if name != name.strip():
         return "starts or ends with white space: another reviewer by that name would do"
     return None
-
-
-def flag_precision(agreements: Sequence[Agreement]) -> float | None:
-    """Return how many of the reviewed flags are right; None when none was reviewed.
-
-    A flag is right when the reviewer, too, finds that the source does not bear the claim out,
-    whichever of the two flags it should have been.
-    """
-    flags = [one for one in agreements if one.verdict in FLAGS]
-    reviews = sum(one.reviews for one in flags)
-    return 1 - sum(one.supported for one in flags) / reviews if reviews else None
 
 
 def add_review(
@@ -219,97 +150,6 @@ def _claim(session: Session, claim_id: int, caller: Caller) -> tuple[Claim, int 
         .where(Claim.id == claim_id, caller.sees(Audit.api_key_id))
     ).one_or_none()
     return None if row is None else (row[0], row[1])
-
-
-def next_flagged(
-    session: Session, batch_id: int, reviewer: str, *, after_claim: int | None, limit: int
-) -> list[FlaggedClaim]:
-    """Return flagged claims of a batch that a reviewer has not reviewed, in order of submission.
-
-    Parameters
-    ----------
-    after_claim : int or None
-        Only claims that come after this one.
-    limit : int
-        Most claims.
-    """
-    statement = (
-        _flagged(select(Claim.id, Claim.audit_id), batch_id)
-        .where(~_is_reviewed_by(reviewer))
-        .order_by(Audit.line, Claim.position)
-        .limit(limit)
-    )
-    if after_claim is not None:
-        place = session.execute(
-            select(Audit.line, Claim.position)
-            .join(Audit, Audit.id == Claim.audit_id)
-            .where(Claim.id == after_claim, Audit.batch_id == batch_id)
-        ).one_or_none()
-        if place is None:
-            return []
-        statement = statement.where(
-            Audit.line >= place.line, tuple_(Audit.line, Claim.position) > tuple(place)
-        )
-    rows = session.execute(statement).all()
-    trails = load_trails(session, list({row.audit_id: None for row in rows}), with_matrix=False)
-    found = {
-        int(claim.id): FlaggedClaim(audit, claim) for audit in trails for claim in audit.claims
-    }
-    return [found[row.id] for row in rows]
-
-
-def flag_counts(session: Session, batch_id: int, reviewer: str) -> FlagCounts:
-    """Count the flagged claims of a batch, and those that a reviewer has reviewed."""
-    counts = (func.count(), func.count().filter(_is_reviewed_by(reviewer)))
-    return FlagCounts(*session.execute(_flagged(select(*counts), batch_id)).one())
-
-
-def agreement(
-    session: Session, *, batch_id: int | None = None, reviewer: str | None = None
-) -> list[Agreement]:
-    """Compare reviews with the verdicts that stood, one entry a verdict.
-
-    Parameters
-    ----------
-    batch_id : int, optional
-        Only reviews of claims of this batch; without one also those of audits since deleted.
-    reviewer : str, optional
-        Only this reviewer's.
-    """
-    latest = (
-        select(Review.verdict, Review.reviewer_verdict)
-        .ext(distinct_on(Review.claim_id, Review.reviewer))
-        .order_by(Review.claim_id, Review.reviewer, Review.id.desc())
-    )
-    if batch_id is not None:
-        latest = latest.join(Audit, Audit.id == Review.audit_id).where(Audit.batch_id == batch_id)
-    if reviewer is not None:
-        latest = latest.where(Review.reviewer == reviewer)
-    said = latest.subquery()
-    counted = select(said.c.verdict, said.c.reviewer_verdict, func.count()).group_by(
-        said.c.verdict, said.c.reviewer_verdict
-    )
-    counts: Counter[tuple[Verdict, Verdict]] = Counter()
-    for verdict, reviewer_verdict, count in session.execute(counted):
-        counts[verdict, reviewer_verdict] = count
-    return [
-        Agreement(stood, **{one.value: counts[stood, one] for one in Verdict}) for stood in Verdict
-    ]
-
-
-def _flagged(statement: Select[*tuple[Any, ...]], batch_id: int) -> Select[*tuple[Any, ...]]:
-    """Restrict to the flagged claims of a batch."""
-    return (
-        statement.select_from(Claim)
-        .join(Audit, Audit.id == Claim.audit_id)
-        .where(Audit.batch_id == batch_id, Claim.verdict.in_(FLAGS))
-    )
-
-
-def _is_reviewed_by(reviewer: str) -> ColumnElement[bool]:
-    return (
-        select(Review.id).where(Review.claim_id == Claim.id, Review.reviewer == reviewer).exists()
-    )
 
 
 def _stored(review: Review) -> StoredReview:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
 from db.models import SpanTable
-from halldetect.scoring.matrix import ChunkSpans
 from halldetect.spans import Span
 from halldetect.trail import ChunkTrail
 
@@ -58,13 +55,3 @@ class StoredSpans:
             for span in chunk.spans:
                 names[span] = f"{chunk.granularity}/{chunk.index}"
         return names
-
-
-def chunk_spans_of(row: SpanTable) -> ChunkSpans:
-    """Describe a row's chunks for scoring."""
-    return ChunkSpans(
-        granularity=np.array(row.chunk_granularity, dtype=np.int64),
-        offsets=np.array(row.chunk_offsets, dtype=np.int64),
-        indices=np.array(row.chunk_spans, dtype=np.int64),
-        n_spans=len(row.starts),
-    )

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field, ValidationError
-from sqlalchemy import select, tuple_
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
 from db.models import (
-    Audit,
     Claim,
-    Document,
-    Extraction,
-    Model,
-    PolicyVersion,
     Probability,
     SpanTable,
-    Verification,
 )
 from db.policies import stored_policy
 from db.spans import StoredSpans
+from db.trail_rows import AuditRows, audit_rows, claims_of, probabilities_of
 from halldetect.errors import HallDetectError
 from halldetect.spans import Span
 from halldetect.trail import (
@@ -81,20 +73,6 @@ class StoredAudit(AuditResult):
     finished_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """All rows of one audit."""
-
-    audit: Audit
-    document: Document
-    policy: PolicyVersion
-    extraction: Extraction | None
-    extractor: Model | None
-    verification: Verification | None
-    nli: Model | None
-    span_table: SpanTable | None
-
-
 def load_trails(
     session: Session, audit_ids: Sequence[int], *, with_matrix: bool
 ) -> list[StoredAudit]:
@@ -110,10 +88,10 @@ def load_trails(
     TrailDamaged
         When rows of an audit are missing, or hold what the service never writes.
     """
-    rows = _rows(session, audit_ids)
+    rows = audit_rows(session, audit_ids)
     done = [i for i, found in rows.items() if found.audit.status is Status.COMPLETED]
-    claims = _claims(session, done)
-    probabilities = _probabilities(session, [rows[i].audit for i in done]) if with_matrix else {}
+    claims = claims_of(session, done)
+    probabilities = probabilities_of(session, [rows[i].audit for i in done]) if with_matrix else {}
     spans = {
         found.span_table.id: _spans(found.audit.id, found.span_table)
         for found in rows.values()
@@ -151,59 +129,7 @@ def _spans(audit_id: int, table: SpanTable) -> StoredSpans:
         ) from None
 
 
-def _rows(session: Session, audit_ids: Sequence[int]) -> dict[int, _Rows]:
-    extractor_model, nli_model = aliased(Model), aliased(Model)
-    statement = (
-        select(
-            Audit,
-            Document,
-            PolicyVersion,
-            Extraction,
-            extractor_model,
-            Verification,
-            nli_model,
-            SpanTable,
-        )
-        .join(Document, Document.id == Audit.document_id)
-        .join(PolicyVersion, PolicyVersion.id == Audit.policy_id)
-        .outerjoin(Extraction, Extraction.audit_id == Audit.id)
-        .outerjoin(extractor_model, extractor_model.id == Extraction.model_id)
-        .outerjoin(Verification, Verification.audit_id == Audit.id)
-        .outerjoin(nli_model, nli_model.id == Verification.model_id)
-        .outerjoin(SpanTable, SpanTable.id == Verification.span_table_id)
-        .where(Audit.id.in_(audit_ids))
-        .execution_options(populate_existing=True)
-    )
-    return {row[0].id: _Rows(*row) for row in session.execute(statement)}
-
-
-def _claims(session: Session, audit_ids: Sequence[int]) -> Mapping[int, list[Claim]]:
-    found: defaultdict[int, list[Claim]] = defaultdict(list)
-    statement = (
-        select(Claim).where(Claim.audit_id.in_(audit_ids)).order_by(Claim.audit_id, Claim.position)
-    )
-    for claim in session.scalars(statement):
-        found[claim.audit_id].append(claim)
-    return found
-
-
-def _probabilities(session: Session, audits: Iterable[Audit]) -> Mapping[int, list[Probability]]:
-    found: defaultdict[int, list[Probability]] = defaultdict(list)
-    keys = [(audit.month, audit.id) for audit in audits]
-    statement = (
-        select(Probability)
-        .where(
-            Probability.month.in_({month for month, _ in keys}),
-            tuple_(Probability.month, Probability.audit_id).in_(keys),
-        )
-        .order_by(Probability.audit_id, Probability.position)
-    )
-    for row in session.scalars(statement):
-        found[row.audit_id].append(row)
-    return found
-
-
-def _fields(found: _Rows) -> dict[str, Any]:
+def _fields(found: AuditRows) -> dict[str, Any]:
     audit = found.audit
     models: dict[str, dict[str, Any]] = {}
     if found.extractor is not None:
@@ -240,7 +166,7 @@ def _fields(found: _Rows) -> dict[str, Any]:
     return fields
 
 
-def _findings(found: _Rows, claims: Sequence[Claim], stored: StoredSpans) -> dict[str, Any]:
+def _findings(found: AuditRows, claims: Sequence[Claim], stored: StoredSpans) -> dict[str, Any]:
     audit, verification, table = found.audit, found.verification, found.span_table
     if verification is None or table is None or found.extraction is None:
         raise TrailDamaged(f"audit {audit.id} is completed, and its extraction is not stored")

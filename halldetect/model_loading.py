@@ -106,10 +106,10 @@ def load_pair_tokenizer(settings: Settings) -> PairTokenizer:
     from halldetect.nli.checkpoint import (
         CONFIG_FILE,
         TOKENIZER_FILE,
-        load_tokenizer,
         read_json,
         require_folder,
     )
+    from halldetect.nli.classifier import load_tokenizer
 
     choice = nli_choice(settings)
     folder = Path(choice.location).expanduser()

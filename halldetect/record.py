@@ -8,7 +8,6 @@ import reprlib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NoReturn
 
@@ -244,12 +243,6 @@ def _refuse_unknown(value: dict[str, Any]) -> None:
         raise RecordError(
             f"a record has no field {names}{more}; there are: {', '.join(sorted(_FIELDS))}"
         )
-
-
-def read_jsonl(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file; see `jsonl_lines`."""
-    with path.open("rb") as file:
-        yield from jsonl_lines(file)
 
 
 def jsonl_lines(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from halldetect.errors import HallDetectError
 from halldetect.file_digest import sha256_of_file
-from halldetect.nli.checkpoint import encoder_limit, read_columns, read_json
+from halldetect.nli.checkpoint import read_json
+from halldetect.nli.classifier import encoder_limit, read_columns
 from halldetect.nli.entailment import pair_probabilities
 from halldetect.nli.model import NliModel
 from halldetect.nli.onnx_model import OnnxNliModel

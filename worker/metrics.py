@@ -26,6 +26,7 @@ from halldetect.claims.model import ClaimOrigin, Decomposition, FinishReason, Re
 from queues.registry import new_registry
 from worker.counters import Counters
 from worker.ended import Ended
+from worker.webhook_answers import AttemptOutcome
 
 # An audit takes seconds, or hours in the line of a large batch.
 _LATENCY_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)
@@ -56,6 +57,14 @@ class RetryCause(StrEnum):
 
     ERROR = "error"
     WORKER_LOST = "worker_lost"
+
+
+class GivenUp(StrEnum):
+    """Why a message to a webhook is sent no more."""
+
+    ATTEMPTS = "attempts"
+    GONE = "gone"
+    KEY_REVOKED = "key_revoked"
 
 
 class WorkerMetrics:
@@ -122,6 +131,17 @@ class WorkerMetrics:
             self._runs.labels(stage.value, ended.name.lower())
         self._sweeps = self._counter(
             "halldetect_sweeps", "Rounds of the sweeper that reached the database."
+        )
+        self._webhook_attempts = self._counter(
+            "halldetect_webhook_attempts",
+            "Messages that were sent to webhooks, by how that ended.",
+            outcome=AttemptOutcome,
+        )
+        self._webhooks_given_up = self._counter(
+            "halldetect_webhook_deliveries_given_up",
+            "Messages to webhooks that are sent no more: the last attempt failed, the receiver is "
+            "gone (410), or the API key was revoked.",
+            reason=GivenUp,
         )
         self._waiting = self._histogram(
             "halldetect_audit_waiting_seconds",
@@ -205,6 +225,14 @@ class WorkerMetrics:
     def ran(self, stage: Stage, ended: Ended) -> None:
         """Note a wake-up that was answered."""
         self._runs.labels(stage.value, ended.name.lower()).inc()
+
+    def attempted(self, outcome: AttemptOutcome) -> None:
+        """Note a message that was sent to a webhook, or could not be."""
+        self._webhook_attempts.labels(outcome.value).inc()
+
+    def gave_up(self, reason: GivenUp, deliveries: int = 1) -> None:
+        """Note messages to webhooks that are sent no more."""
+        self._webhooks_given_up.labels(reason.value).inc(deliveries)
 
     def _counter(self, name: str, text: str, **labels: type[StrEnum]) -> Counter:
         counter = Counter(name, text, list(labels), registry=self.registry)

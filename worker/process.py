@@ -85,8 +85,10 @@ class WorkerProcess:
         self._name = f"{node}/{secrets.token_hex(4)}"
         self._queues = list(queues)
         self._on_able = on_able
-        self._engine = make_engine(database_url)
-        self._renewal_engine = make_engine(database_url, pool_size=2)
+        # Whoever stands still for as long as a lease lasts loses what it has locked, too.
+        idle_seconds = settings.lease_seconds
+        self._engine = make_engine(database_url, idle_seconds=idle_seconds)
+        self._renewal_engine = make_engine(database_url, pool_size=2, idle_seconds=idle_seconds)
         self._sessions = session_factory(self._engine)
         self._waker = Waker(self._sessions, wake_ups)
         self._counters = Counters()
@@ -108,6 +110,7 @@ class WorkerProcess:
             wake_ups,
             WebhookSender(settings.allowed_webhook_targets),
             stopping=self._stopping,
+            metrics=self.metrics,
         )
         stages = frozenset(stage for stage in Stage if queue_of(stage) in self._queues)
         self._models = WorkerModels(lambda: self._load(stages), self._models_changed)

@@ -23,14 +23,9 @@ from api.review_schemas import (
     SummaryQuery,
 )
 from db.batches import batch_state
-from db.reviews import (
-    add_review,
-    agreement,
-    flag_counts,
-    get_review,
-    next_flagged,
-    reviews_of_claim,
-)
+from db.flagged_claims import flag_counts, next_flagged
+from db.review_agreement import agreement
+from db.reviews import add_review, get_review, reviews_of_claim
 
 router = APIRouter(tags=["reviews"])
 

@@ -173,6 +173,13 @@ class Service:
         """Yield the descriptions of all webhooks, newest first."""
         return self._items("/v1/webhooks", {})
 
+    def rotate_webhook(self, webhook_id: int, overlap_seconds: int) -> dict[str, Any]:
+        """Replace the secret of a webhook; return the new one, and how long the old one signs."""
+        path = f"/v1/webhooks/{webhook_id}/rotate"
+        return self._document(
+            self._request("POST", path, json={"overlap_seconds": overlap_seconds})
+        )
+
     def delete_webhook(self, webhook_id: int) -> None:
         """Delete a webhook."""
         response = self._request("DELETE", f"/v1/webhooks/{webhook_id}")

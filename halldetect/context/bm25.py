@@ -94,10 +94,3 @@ class Bm25Index:
         if k >= self._n_spans or np.ptp(scores) == 0:
             return np.arange(self._n_spans, dtype=np.int64)
         return np.sort(np.argsort(-scores, kind="stable")[:k])
-
-
-def select_spans(
-    spans_words: Sequence[Sequence[str]], claim_words: Sequence[str], k: int
-) -> npt.NDArray[np.int64]:
-    """Choose spans for a single claim; see `Bm25Index.select`, which serves many claims faster."""
-    return Bm25Index(spans_words).select(claim_words, k)

@@ -23,16 +23,13 @@ from halldetect.nli.checkpoint import (
     TOKENIZER_FILE,
     WEIGHTS_FILE,
     check_digests,
-    encoder_limit,
     file_digest,
-    load_tokenizer,
     one_line,
-    read_columns,
-    read_json,
     require_folder,
 )
+from halldetect.nli.classifier import Classifier, read_classifier
 from halldetect.nli.labels import NliLabel
-from halldetect.nli.pair_tokenizer import PaddedBatch, PairTokenizer
+from halldetect.nli.pair_tokenizer import PaddedBatch
 from halldetect.provenance import ModelProvenance
 
 
@@ -44,12 +41,8 @@ class OnnxNliModel:
     session : onnxruntime.InferenceSession
         The loaded graph: inputs ``input_ids``, ``attention_mask`` and, if the encoder takes them,
         ``token_type_ids``; one output of shape (batch, 3).
-    columns : tuple of int
-        Output columns of entailment, neutral and contradiction.
-    tokenizer : PairTokenizer
-        The encoder's tokenizer.
-    max_tokens : int
-        The encoder's limit, special tokens included.
+    classifier : Classifier
+        How to read and write for it.
     provenance : ModelProvenance
         What to record with every audit.
     """
@@ -57,17 +50,15 @@ class OnnxNliModel:
     def __init__(
         self,
         session: onnxruntime.InferenceSession,
-        columns: tuple[int, int, int],
-        tokenizer: PairTokenizer,
-        max_tokens: int,
+        classifier: Classifier,
         provenance: ModelProvenance,
     ) -> None:
         self._session = session
-        self._columns = list(columns)
+        self._columns = list(classifier.columns)
         self._inputs = {value.name for value in session.get_inputs()}
         self._output = session.get_outputs()[0].name
-        self.tokenizer = tokenizer
-        self.max_tokens = max_tokens
+        self.tokenizer = classifier.tokenizer
+        self.max_tokens = classifier.max_tokens
         self.provenance = provenance
 
     @classmethod
@@ -105,20 +96,12 @@ class OnnxNliModel:
             raise ModelError(f"unknown ONNX form {form!r}; choose {' or '.join(ONNX_FORMS)}")
         graph_file, dtype = ONNX_FORMS[form]
         require_folder(folder, (CONFIG_FILE, TOKENIZER_FILE, graph_file))
-        config_path = folder / CONFIG_FILE
-        config = read_json(config_path)
-        columns = read_columns(config, config_path, label_mapping)
+        classifier = read_classifier(folder, label_mapping)
         # The bundled graphs hold no weights of their own: they point into the checkpoint.
         weights = tuple(name for name in (WEIGHTS_FILE,) if (folder / name).is_file())
         check_digests(folder, (graph_file, *weights))
         session = _open_session(folder / graph_file, threads)
-        return cls(
-            session=session,
-            columns=columns,
-            tokenizer=load_tokenizer(folder, config),
-            max_tokens=encoder_limit(config, config_path),
-            provenance=_provenance(folder, graph_file, dtype),
-        )
+        return cls(session, classifier, _provenance(folder, graph_file, dtype))
 
     def logits(self, batch: PaddedBatch) -> NDArray[np.float32]:
         """Run the encoder once; see `halldetect.nli.model.NliModel.logits`.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from halldetect.errors import ModelError
+from halldetect.nli.pair_template import PairTemplate, derive_template
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -64,20 +64,6 @@ class PaddedBatch:
         return PaddedBatch(*(part[0] for part in parts)), PaddedBatch(*(part[1] for part in parts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """Special tokens around premise and hypothesis, and the type ids of every part."""
-
-    before: NDArray[np.int64]
-    between: NDArray[np.int64]
-    after: NDArray[np.int64]
-    types_before: NDArray[np.int64]
-    types_between: NDArray[np.int64]
-    types_after: NDArray[np.int64]
-    type_premise: int
-    type_hypothesis: int
-
-
 class PairTokenizer:
     """Tokenizes texts once and assembles any pair of them without tokenizing again.
 
@@ -113,7 +99,7 @@ class PairTokenizer:
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         self._pad_id = pad_id
-        self._template = _derive_template(tokenizer)
+        self._template = derive_template(tokenizer)
         self._unknown_id = _unknown_id(tokenizer)
         forbidden = _special_ids(tokenizer, self._template)
         if self._unknown_id is not None:
@@ -236,58 +222,7 @@ class PairTokenizer:
         )
 
 
-def _derive_template(tokenizer: Tokenizer) -> _Template:
-    """Read the pair template off one encoded pair and check it against a second one."""
-    encoding = tokenizer.encode("premise text", "a hypothesis")
-    sides = encoding.sequence_ids
-    if 0 not in sides or 1 not in sides:
-        raise ModelError("the tokenizer cannot encode a pair of plain English texts")
-    first, second = _extent(sides, 0), _extent(sides, 1)
-    if second[0] < first[1]:
-        raise ModelError("the tokenizer does not build pairs of premise first, hypothesis second")
-    ids = np.array(encoding.ids, dtype=np.int64)
-    types = np.array(encoding.type_ids, dtype=np.int64)
-    template = _Template(
-        before=ids[: first[0]],
-        between=ids[first[1] : second[0]],
-        after=ids[second[1] :],
-        types_before=types[: first[0]],
-        types_between=types[first[1] : second[0]],
-        types_after=types[second[1] :],
-        type_premise=int(types[first[0]]),
-        type_hypothesis=int(types[second[0]]),
-    )
-    if len(template.between) == 0:
-        raise ModelError(
-            "the tokenizer puts no separator between premise and hypothesis: it was not made for "
-            "text pairs; choose a model trained on pairs"
-        )
-    _check_template(tokenizer, template)
-    return template
-
-
-def _extent(sides: Sequence[int | None], side: int) -> tuple[int, int]:
-    positions = [position for position, found in enumerate(sides) if found == side]
-    return positions[0], positions[-1] + 1
-
-
-def _check_template(tokenizer: Tokenizer, template: _Template) -> None:
-    premise, hypothesis = "one premise of another length", "and its claim"
-    pair = tokenizer.encode(premise, hypothesis)
-    alone = [tokenizer.encode(text, add_special_tokens=False).ids for text in (premise, hypothesis)]
-    ids = [*template.before, *alone[0], *template.between, *alone[1], *template.after]
-    types = [
-        *template.types_before,
-        *[template.type_premise] * len(alone[0]),
-        *template.types_between,
-        *[template.type_hypothesis] * len(alone[1]),
-        *template.types_after,
-    ]
-    if pair.ids != ids or pair.type_ids != types:
-        raise ModelError("the tokenizer does not build pairs in a way that this project supports")
-
-
-def _special_ids(tokenizer: Tokenizer, template: _Template) -> set[int]:
+def _special_ids(tokenizer: Tokenizer, template: PairTemplate) -> set[int]:
     declared = {
         token_id
         for token_id, token in tokenizer.get_added_tokens_decoder().items()

@@ -18,17 +18,15 @@ from halldetect.errors import ModelError
 from halldetect.nli.checkpoint import (
     CONFIG_FILE,
     TOKENIZER_FILE,
+    WeightsIdentity,
     check_digests,
-    encoder_limit,
-    load_tokenizer,
     one_line,
-    read_columns,
-    read_json,
     require_folder,
     weights_identity,
 )
-from halldetect.nli.hub import locate_model
-from halldetect.nli.pair_tokenizer import PaddedBatch, PairTokenizer
+from halldetect.nli.classifier import Classifier, read_classifier
+from halldetect.nli.hub import LocatedModel, locate_model
+from halldetect.nli.pair_tokenizer import PaddedBatch
 from halldetect.provenance import ModelProvenance
 
 if TYPE_CHECKING:
@@ -48,12 +46,8 @@ class TorchNliModel:
         Where the checkpoint lies.
     network : transformers.PreTrainedModel
         The classifier, in evaluation mode on its device.
-    columns : tuple of int
-        Output columns of entailment, neutral and contradiction.
-    tokenizer : PairTokenizer
-        The encoder's tokenizer.
-    max_tokens : int
-        The encoder's limit, special tokens included.
+    classifier : Classifier
+        How to read and write for it.
     provenance : ModelProvenance
         What to record with every audit.
     """
@@ -63,19 +57,17 @@ class TorchNliModel:
         *,
         folder: Path,
         network: PreTrainedModel,
-        columns: tuple[int, int, int],
-        tokenizer: PairTokenizer,
-        max_tokens: int,
+        classifier: Classifier,
         provenance: ModelProvenance,
     ) -> None:
         self._folder = folder
         self._network = network
         self._full_precision: PreTrainedModel | None = None
-        self._columns = list(columns)
+        self._columns = list(classifier.columns)
         # Encoders without a type table crash on type ids, or have just one row in it.
         self._takes_types = int(getattr(network.config, "type_vocab_size", 0) or 0) > 1
-        self.tokenizer = tokenizer
-        self.max_tokens = max_tokens
+        self.tokenizer = classifier.tokenizer
+        self.max_tokens = classifier.max_tokens
         self.provenance = provenance
 
     @classmethod
@@ -126,24 +118,14 @@ class TorchNliModel:
         model = locate_model(location, revision, may_download=may_download)
         folder = model.folder
         require_folder(folder, (CONFIG_FILE, TOKENIZER_FILE))
-        config = read_json(folder / CONFIG_FILE)
-        columns = read_columns(config, folder / CONFIG_FILE, label_mapping)
+        classifier = read_classifier(folder, label_mapping)
         identity = weights_identity(folder)
         check_digests(folder, identity.files)
         return cls(
             folder=folder,
             network=_open_network(folder, DTYPES[form], place),
-            columns=columns,
-            tokenizer=load_tokenizer(folder, config),
-            max_tokens=encoder_limit(config, folder / CONFIG_FILE),
-            provenance=ModelProvenance(
-                name=model.name,
-                backend="torch",
-                revision=model.commit or f"sha256:{identity.sha256}",
-                dtype=form,
-                device=str(place),
-                libraries={name: version(name) for name in ("torch", "transformers", "tokenizers")},
-            ),
+            classifier=classifier,
+            provenance=_provenance(model, identity, form, place),
         )
 
     def logits(self, batch: PaddedBatch) -> NDArray[np.float32]:
@@ -272,6 +254,19 @@ def _check_complete(folder: Path, report: Mapping[str, Any]) -> None:
             f"{folder}: the checkpoint has no weights for {', '.join(lacking[:5])}"
             f"{' and more' if len(lacking) > 5 else ''}; choose a model fine-tuned for 3-way NLI"
         )
+
+
+def _provenance(
+    model: LocatedModel, identity: WeightsIdentity, dtype: str, device: torch.device
+) -> ModelProvenance:
+    return ModelProvenance(
+        name=model.name,
+        backend="torch",
+        revision=model.commit or f"sha256:{identity.sha256}",
+        dtype=dtype,
+        device=str(device),
+        libraries={name: version(name) for name in ("torch", "transformers", "tokenizers")},
+    )
 
 
 @contextmanager

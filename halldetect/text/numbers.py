@@ -64,14 +64,14 @@ def parse_digits(text: str) -> Decimal | None:
     Parameters
     ----------
     text : str
-        For example "1,000", "12 000" with a no-break or thin space, "4.2", "-5", "1e2", "3rd",
-        "80%" or "½". "2.14.1", "10:30" and "A4" are no numbers.
+        For example "1,000", "12 000" with a no-break or thin space, "4.2", "-5", "1e2", "3rd"
+        or "½". "2.14.1", "10:30" and "A4" are no numbers.
     """
     if len(text) == 1 and not text.isdigit():
         numeric = unicodedata.numeric(text, None)
         is_fraction = numeric is not None and unicodedata.category(text) == "No"
         return Decimal(repr(numeric)) if is_fraction and "SUPERSCRIPT" not in _name(text) else None
-    bare = _ORDINAL.sub("", text.removesuffix("%"))
+    bare = _ORDINAL.sub("", text)
     if len(bare) > _LARGEST_EXACT or _NUMBER.fullmatch(bare) is None:
         return None
     return Decimal(_plain(bare))
@@ -164,14 +164,3 @@ def _thousands(words: Sequence[str], position: int, value: int) -> tuple[int, in
     if rest is not None and _at(words, rest[0]) == "hundred":
         return _with_rest(words, rest[0] + 1, value + rest[1] * 100)
     return _with_rest(words, position, value)
-
-
-def parse_number(text: str) -> Decimal | None:
-    """Return the value of `text` when all of it is one number, in digits or in words."""
-    bare = text.strip()
-    value = parse_digits(bare) if bare else None
-    if value is not None:
-        return value
-    words = re.split(r"[\s‐‑-]+", bare.casefold())
-    run = number_word_run(words, 0)
-    return run[1] if run is not None and run[0] == len(words) else None

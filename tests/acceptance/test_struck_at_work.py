@@ -22,9 +22,9 @@ from chaos_faults import (
     STOP_VALKEY,
 )
 from chaos_load import Load
-from chaos_stack import ChaosStack
 from chaos_strikes import Striker
 from chaos_tally import tally, wait_for_the_end
+from own_stack import OwnStack
 
 from cli.stack.services import _WORKER_GRACE_SECONDS
 
@@ -50,7 +50,7 @@ def name(parameter):
 def stack(tmp_path_factory):
     quickly = {"LEASE_SECONDS": "10", "SWEEP_SECONDS": "2", "THREADS": "1"}
     settings = {f"HALLDETECT_{name}": value for name, value in quickly.items()}
-    with ChaosStack(tmp_path_factory.mktemp("struck") / "home", settings=settings) as stack:
+    with OwnStack(tmp_path_factory.mktemp("struck") / "home", settings=settings) as stack:
         stack.wait_until_ready(seconds=PATIENCE)
         yield stack
 

@@ -14,7 +14,6 @@ from halldetect.record import (
     jsonl_lines,
     make_record,
     parse_record,
-    read_jsonl,
 )
 
 TEXT = {"source": "The mill closed in 1998.", "response": "It closed."}
@@ -196,10 +195,9 @@ def test_lines_end_at_line_feeds_only():
     assert list(jsonl_lines(io.BytesIO(raw))) == [(1, f"a{separators}b".encode()), (4, b"c")]
 
 
-def test_a_byte_order_mark_is_dropped_before_the_first_line_only(tmp_path):
-    path = tmp_path / "records.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n")
-    assert list(read_jsonl(path)) == [(1, b"{}"), (2, b"\xef\xbb\xbf{}")]
+def test_a_byte_order_mark_is_dropped_before_the_first_line_only():
+    lines = jsonl_lines([b"\xef\xbb\xbf{}\n", b"\xef\xbb\xbf{}\n"])
+    assert list(lines) == [(1, b"{}"), (2, b"\xef\xbb\xbf{}")]
 
 
 @pytest.mark.parametrize("source", ["", " \n", "\u200b\u200b", "\ufeff\u2060 \u00ad"])

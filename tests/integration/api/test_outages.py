@@ -14,6 +14,7 @@ from halldetect.settings import load_settings
 
 TEXTS = {"source": "The mill closed in 1998.", "response": "The mill closed."}
 NO_BROKER = "redis://127.0.0.1:1/0"
+MILLISECONDS_AT_MOST = 60_000  # until a connection is really gone
 NO_DATABASE = "postgresql://nobody:secret@127.0.0.1:1/none"
 
 
@@ -26,7 +27,8 @@ def close_database(database, postgres):
         with psycopg.connect(postgres.url, autocommit=True) as connection:
             connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS {allowed}')
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+                "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE datname = %s",
+                [MILLISECONDS_AT_MOST, name],
             )
 
     yield switch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import socket
@@ -18,7 +17,6 @@ RULES = {"claim_value": "entailment", "aggregation": "mean"}
 JSON = {"Content-Type": "application/json"}
 JSONL = {"Content-Type": "application/jsonl"}
 PNG = b"\x89PNG\r\n\x1a\n\xff\xfe"
-_numbers = itertools.count()
 
 # Address, a body that is taken, and a text field of it.
 BODIES = {

@@ -8,7 +8,8 @@ from api.app import create_app
 from cli.client.errors import ServiceError
 from cli.review_command import review_batch
 from cli.review_service import ReviewService
-from db.reviews import agreement, reviews_of_claim
+from db.review_agreement import agreement
+from db.reviews import reviews_of_claim
 from halldetect.errors import InputError
 from halldetect.scoring.verdict import Verdict
 from halldetect.settings import load_settings

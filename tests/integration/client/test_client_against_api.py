@@ -1,5 +1,5 @@
 import json
-import threading
+from functools import partial
 
 import pytest
 from sqlalchemy import func, select, update
@@ -153,15 +153,25 @@ def test_a_running_batch_is_described(halldetect, write_records, sessions):
     assert (document["total"], document["waiting"], document["failed"]) == (3, 2, 1)
 
 
-def test_waiting_ends_with_the_batch_and_tells_failures(halldetect, write_records, sessions):
+def test_waiting_ends_with_the_batch_and_tells_failures(
+    halldetect, write_records, sessions, monkeypatch
+):
     write_records("It opened in 1900.", "Nobody was hurt.")
-    end = threading.Timer(0.5, end_audit, (sessions, 2, Status.FAILED))
-    cancel = threading.Timer(1.0, _cancel_first, (sessions,))
-    end.start()
-    cancel.start()
+    # What happens between one look at the batch and the next.
+    happenings = iter(
+        [partial(end_audit, sessions, 2, Status.FAILED), partial(_cancel_first, sessions)]
+    )
+    look, seen = following._look, []
+
+    def look_and_let_happen(service, batch_id):
+        found = look(service, batch_id)
+        seen.append(found[0]["waiting"])
+        next(happenings, lambda: None)()
+        return found
+
+    monkeypatch.setattr(following, "_look", look_and_let_happen)
     done = halldetect("submit", "in.jsonl", "--wait", "--json")
-    end.join()
-    cancel.join()
+    assert seen == [2, 1, 0]
     assert done.exit_code == 2
     document = json.loads(done.stdout)
     assert (document["status"], document["failed"], document["cancelled"]) == ("cancelled", 1, 1)

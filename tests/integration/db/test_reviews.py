@@ -3,18 +3,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from db.audits import get_audit
-from db.reviews import (
-    Agreement,
-    FlagCounts,
-    NotVerified,
-    add_review,
-    agreement,
-    flag_counts,
-    flag_precision,
-    get_review,
-    next_flagged,
-    reviews_of_claim,
-)
+from db.flagged_claims import FlagCounts, flag_counts, next_flagged
+from db.review_agreement import Agreement, agreement, flag_precision
+from db.reviews import NotVerified, add_review, get_review, reviews_of_claim
 from halldetect.scoring.verdict import Verdict
 
 TRUE = "The mill opened in 1900."

@@ -4,12 +4,15 @@ from pathlib import Path
 import pytest
 
 from cli.demo_pairs import PAIRS_FILE, Finding, count_of, findings, load_pairs, most_telling
-from halldetect.record import parse_record, read_jsonl
+from halldetect.record import jsonl_lines, parse_record
 from halldetect.scoring.verdict import Label, Verdict
 from halldetect.trail import Outcome, TextSpan
 
 PAIRS = load_pairs()
-RECORDS = [parse_record(line, unknown_fields="refuse") for _, line in read_jsonl(PAIRS_FILE)]
+RECORDS = [
+    parse_record(line, unknown_fields="refuse")
+    for _, line in jsonl_lines(PAIRS_FILE.read_bytes().splitlines(keepends=True))
+]
 PLANTED = [pair for pair in PAIRS if pair.planted is not None]
 
 

@@ -1,4 +1,5 @@
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_an_interrupt_says_that_the_batch_goes_on(service, steps, batch, monkeyp
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.client.following.time.sleep", interrupt)
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=interrupt, monotonic=float))
     with (
         service(steps["answer"](200, batch())) as (client, _),
         pytest.raises(KeyboardInterrupt, match=r"batch 12 goes on.*status 12 --wait.*cancel"),

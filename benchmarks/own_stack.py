@@ -27,15 +27,13 @@ class StackFailed(Exception):
     """The stack did not become what was waited for; the message has the end of what it printed."""
 
 
-class ChaosStack:
+class OwnStack:
     """The whole service as one user starts it, in a home of its own; use it as a context.
 
     Parameters
     ----------
     home : Path
         Its home; what it prints goes to a file beside it.
-    extraction_workers, nli_workers : int
-        How many of each.
     settings : mapping
         Further variables, such as ``HALLDETECT_LEASE_SECONDS``.
     """
@@ -44,13 +42,10 @@ class ChaosStack:
         self,
         home: Path,
         *,
-        extraction_workers: int = 1,
-        nli_workers: int = 1,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.home = home
         self.output = home.with_suffix(".txt")
-        self._workers = (str(extraction_workers), str(nli_workers))
         self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -69,11 +64,9 @@ class ChaosStack:
     def start(self) -> None:
         """Start it, without waiting until it is ready."""
         self.home.parent.mkdir(parents=True, exist_ok=True)
-        extraction, nli = self._workers
-        options = ["--extraction-workers", extraction, "--nli-workers", nli]
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(  # nosec B603  # our own command, without a shell
-                [sys.executable, "-m", "cli", "up", "--extractor", "sentences", *options],
+                [sys.executable, "-m", "cli", "up", "--extractor", "sentences"],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

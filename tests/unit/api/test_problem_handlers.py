@@ -6,7 +6,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from api.problems import Kind, Problem, add_problem_handlers
+from api.problem_handlers import add_problem_handlers
+from api.problems import Kind, Problem
 from db.engine import DatabaseUnavailable
 from db.idempotency import KeyInProgress, KeyReused
 from halldetect.errors import InputError, LimitError, PolicyError
