@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.moments import Moment
 from db.audits import AuditFilter, AuditSummary
 from db.batches import BatchState
+from db.line import Stage
 from db.policies import StoredPolicy
 from halldetect.record import WITHOUT_NUL, UnknownFields
 from halldetect.scoring.verdict import Label
@@ -138,6 +139,15 @@ class AuditPage(BaseModel):
     next_cursor: NextCursor
 
 
+class RunningAudit(BaseModel):
+    """An audit that a worker is at. How far it is with it is written when it is done."""
+
+    id: str
+    stage: Stage
+    claims: int | None = Field(description="How many it has; null before its extraction.")
+    seconds: float = Field(description="Since this attempt at this stage was begun.")
+
+
 class BatchView(BaseModel):
     """A batch, and how far it is: total = completed + failed + cancelled + waiting, always."""
 
@@ -162,6 +172,9 @@ class BatchView(BaseModel):
     supported: int = Field(description="Claims of the completed audits.")
     contradicted: int = Field(description="Claims of the completed audits.")
     unsupported: int = Field(description="Claims of the completed audits.")
+    longest_running: RunningAudit | None = Field(
+        description="Of the audits that workers are at, the one they have been at longest."
+    )
 
     @classmethod
     def of(cls, state: BatchState) -> Self:

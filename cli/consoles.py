@@ -14,9 +14,10 @@ from rich.rule import Rule
 from rich.segment import Segment
 from rich.table import Table
 
-from cli.plain_tables import plain_table, widest_line
+from cli.plain_tables import longest_word, plain_table, widest_line
 
 _FRAME_AROUND_A_CELL = 3
+_LONGEST_WHOLE_WORD = 16
 
 
 class _Console(Console):
@@ -42,8 +43,9 @@ class _Console(Console):
     ) -> Iterable[Segment]:
         """Render something, or a part of it."""
         if isinstance(renderable, Table):
-            if self.is_terminal:
-                _let_wrap(renderable, (options or self.options).max_width)
+            if self.is_terminal and _fits(renderable, (options or self.options).max_width):
+                for column in renderable.columns:
+                    column.overflow = "fold"  # rich's own is to cut off what is too long
             else:
                 renderable = plain_table(renderable)
         elif isinstance(renderable, Rule) and not self.is_terminal:
@@ -51,16 +53,13 @@ class _Console(Console):
         return super().render(renderable, options)
 
 
-def _let_wrap(table: Table, room: int) -> None:
-    """Let what does not fit into its column go on in the next line, where Rich would cut it off.
-
-    Columns that should not wrap do so only where they leave nothing to the others.
-    """
-    widths = [widest_line(column) if column.no_wrap else 1 for column in table.columns]
-    fits = sum(widths) + _FRAME_AROUND_A_CELL * len(widths) < room
-    for column in table.columns:
-        column.overflow = "fold"
-        column.no_wrap = column.no_wrap and fits
+def _fits(table: Table, room: int) -> bool:
+    """Return whether a table's columns have room for their words, all but the very long ones."""
+    widths = (
+        widest_line(column) if column.no_wrap else min(longest_word(column), _LONGEST_WHOLE_WORD)
+        for column in table.columns
+    )
+    return sum(width + _FRAME_AROUND_A_CELL for width in widths) < room
 
 
 class OutputError(OSError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.console import RenderableType
@@ -29,8 +29,20 @@ def plain_table(table: Table) -> Text:
 
 def widest_line(column: Column) -> int:
     """Return the width of the longest line of a column."""
-    cells = [_plain(column.header), *map(_plain, column.cells)]
-    return max(cell_len(line) for cell in cells for line in cell.split("\n"))
+    return _widest(line for cell in _cells(column) for line in cell.split("\n"))
+
+
+def longest_word(column: Column) -> int:
+    """Return the width of the longest word of a column."""
+    return _widest(word for cell in _cells(column) for word in cell.split())
+
+
+def _cells(column: Column) -> list[str]:
+    return [_plain(cell) for cell in (column.header, *column.cells)]
+
+
+def _widest(parts: Iterable[str]) -> int:
+    return max(map(cell_len, parts), default=0)
 
 
 def _lines(table: Table) -> Iterator[str]:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from db.leases import FREE
 from db.models import Audit, Batch
 from db.ownership import UNRESTRICTED, Caller
+from db.running import RunningAudit, longest_running
 from halldetect.scoring.verdict import Label
 from halldetect.trail import Outcome, Status
 
@@ -41,6 +42,8 @@ class BatchState:
         What the completed ones came to.
     supported, contradicted, unsupported : int
         Verdicts on their claims.
+    longest_running : RunningAudit or None
+        Of those that a worker is at, the one it has been at longest.
     """
 
     id: int
@@ -60,6 +63,7 @@ class BatchState:
     supported: int
     contradicted: int
     unsupported: int
+    longest_running: RunningAudit | None = None
 
     @property
     def waiting(self) -> int:
@@ -75,7 +79,13 @@ class BatchState:
 
     def document(self) -> dict[str, Any]:
         """Return what is told of it outside: ids are texts there, and no audit's text is in it."""
-        return {**asdict(self), "id": str(self.id), "waiting": self.waiting, "status": self.status}
+        return {
+            **asdict(self),
+            "id": str(self.id),
+            "waiting": self.waiting,
+            "status": self.status,
+            "longest_running": self.longest_running and self.longest_running.document(),
+        }
 
 
 def batch_state(
@@ -168,4 +178,10 @@ def _counted() -> Select[*tuple[Any, ...]]:
 
 def _states(session: Session, statement: Select[*tuple[Any, ...]]) -> list[BatchState]:
     states = [BatchState(**row) for row in session.execute(statement).mappings()]
-    return [replace(state, finished_at=None) if state.waiting else state for state in states]
+    running = longest_running(session, [state.id for state in states if state.running])
+    return [
+        replace(state, finished_at=None, longest_running=running.get(state.id))
+        if state.waiting
+        else state
+        for state in states
+    ]

@@ -206,6 +206,7 @@ BATCH: dict[str, Any] = {
     "supported": 1,
     "contradicted": 1,
     "unsupported": 0,
+    "longest_running": None,
 }
 CANCELLED_BATCH = {
     **BATCH,

@@ -12,12 +12,23 @@ from cli.client.answers import read_answer
 _IN_PROGRESS = "in_progress"
 
 
+class RunningAudit(BaseModel):
+    """An audit that a worker is at; `claims` is None before its extraction."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    stage: str
+    claims: int | None
+    seconds: float
+
+
 class BatchState(BaseModel):
     """How far a batch is; ``GET /v1/batches/{id}``.
 
     `completed`, `failed`, `cancelled` and `waiting` count audits and always add up to `total`;
     `running` are those of the waiting that a worker holds now. `supported`, `contradicted` and
-    `unsupported` count claims.
+    `unsupported` count claims. `longest_running` is the audit that a worker has been at longest.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -40,6 +51,7 @@ class BatchState(BaseModel):
     unsupported: int
     created_at: datetime
     finished_at: datetime | None = None
+    longest_running: RunningAudit | None = None
 
     @property
     def finished(self) -> int:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from cli.client.batch_state import BatchState
+from cli.client.batch_state import BatchState, RunningAudit
 from cli.client.throughput import Throughput
 from cli.pace import duration
 from cli.printable import printable
 from cli.render import LABEL_STYLES, VERDICT_STYLES
 from halldetect.wording import counted
+
+_SECONDS_OF_A_LONG_RUN = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,16 @@ def progress_line(state: BatchState, throughput: Throughput) -> Text:
         text.append(f"{count:,} {verdict.value}", VERDICT_STYLES[verdict])
     if not state.is_over:
         _append_pace(text, state, throughput)
+        running = state.longest_running
+        if running is not None and running.seconds >= _SECONDS_OF_A_LONG_RUN:
+            text.append(f"; {running_audit(running)}")
     return text
+
+
+def running_audit(running: RunningAudit) -> str:
+    """Say what is being done to an audit, and for how long."""
+    of_claims = "" if running.claims is None else f" of {counted(running.claims, 'claim')}"
+    return f"audit {running.id} in {running.stage}{of_claims} for {duration(running.seconds)}"
 
 
 def _append_count(text: Text, count: int, name: str, style: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.client.batch_report import print_document, report_end
 from cli.client.batch_state import parse_batch_state
-from cli.client.batch_tables import batch_table
+from cli.client.batch_tables import batch_table, running_audit
 from cli.client.following import follow
 from cli.client.service import Service
 from cli.consoles import results_console
@@ -47,5 +47,9 @@ def show_batch(batch_id: int, settings: Settings, *, wait: bool, as_json: bool) 
     if as_json:
         print_document(document)
     else:
-        results_console().print(batch_table(parse_batch_state(document)))
+        state = parse_batch_state(document)
+        console = results_console()
+        console.print(batch_table(state))
+        if state.longest_running is not None:
+            console.print(f"longest in work: {running_audit(state.longest_running)}")
     return _EXIT_DONE

@@ -80,8 +80,7 @@ def results_of(done):
 
 
 def test_the_demo_finds_most_of_what_was_planted_and_owns_up_to_the_rest(demo):
-    rows = [line for line in demo.printed.splitlines() if line.startswith("│")]
-    answers = Counter(row.rpartition("│")[0].rpartition("│")[2].strip() for row in rows)
+    answers = Counter(line.split()[-1] for line in demo.printed.splitlines() if line.split())
     assert answers["yes"] + answers["NO"] == len(PAIRS)
     assert answers["yes"] >= 0.75 * len(PAIRS)
     assert f"{answers['yes']} of {len(PAIRS)} as planted" in demo.printed

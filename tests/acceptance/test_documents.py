@@ -2,11 +2,13 @@
 
 import json
 import os
+import pty
 import re
 import shlex
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -85,9 +87,28 @@ def test_the_readme_has_commands():
     assert len(COMMANDS) >= 6
 
 
-def test_the_output_in_the_readme_is_what_the_command_prints(halldetect, folder):
+def _printed_on_a_terminal(arguments, folder):
+    """Run a command on a terminal of 110 columns, without colours."""
+    reading, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [Path(sys.executable).with_name("halldetect"), *arguments],
+        stdout=terminal,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env={**os.environ, "TERM": "dumb", "COLUMNS": "110", "LINES": "40"},
+    )
+    os.close(terminal)
+    printed = b""
+    with os.fdopen(reading, "rb", buffering=0) as output, suppress(OSError):  # at the end
+        while piece := output.read(65_536):
+            printed += piece
+    assert process.wait(300) == 0
+    return printed.decode().replace("\r\n", "\n")
+
+
+def test_the_output_in_the_readme_is_what_the_command_prints(folder):
     line = next(command for command in COMMANDS if "ferry" in command)
-    printed = halldetect(*line.split(), cwd=folder).stdout.decode()
+    printed = _printed_on_a_terminal(line.split(), folder)
     shown = README.split("prints\n\n```\n")[1].split("\n```")[0]
     # The last digits of a probability differ between processors.
     assert _without_digits(shown) == _without_digits(printed)

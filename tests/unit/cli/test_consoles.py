@@ -48,13 +48,14 @@ def test_a_row_stays_a_line_without_a_terminal(capsys, monkeypatch, variables):
 def test_a_narrow_terminal_gets_every_character(no_wrap):
     word = "".join(chr(ord("a") + number % 26) for number in range(120))
     table = Table()
-    for title in ("first", "second"):
+    for title in ("1", "2"):
         table.add_column(title, no_wrap=no_wrap)
     table.add_row(word, Text(word.upper()))
     console = _Console(file=StringIO(), force_terminal=True, width=40, color_system=None)
     console.print(table)
     shown = console.file.getvalue()
-    assert "".join(filter(str.islower, shown.partition("├")[0].partition("┡")[2])) == word
+    assert ("┡" in shown) is not no_wrap
+    assert "".join(filter(str.islower, shown)) == word
     assert "".join(filter(str.isupper, shown)) == word.upper()
 
 

@@ -68,6 +68,7 @@ def test_a_message_holds_ids_times_and_counts():
             "faithful": 1,
             **dict.fromkeys(("waiting", "queued", "extracted", "running", "failed"), 0),
             **dict.fromkeys(("cancelled", "no_checkable_claims"), 0),
+            "longest_running": None,
             **dict.fromkeys(("supported", "contradicted", "unsupported"), 0),
         },
     }

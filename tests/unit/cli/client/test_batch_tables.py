@@ -6,7 +6,9 @@ from rich.console import Console
 from cli.client.batch_state import parse_batch_state
 from cli.client.batch_tables import FlaggedAudit, batch_table, flagged_table, progress_line
 from cli.client.errors import ServiceError
+from cli.client.status_command import show_batch
 from cli.client.throughput import Throughput
+from halldetect.settings import Settings
 
 
 @pytest.fixture
@@ -40,6 +42,35 @@ def test_the_line_tallies_what_there_is_and_nothing_else(batch):
         supported=0, contradicted=0, unsupported=0,
     )  # fmt: skip
     assert progress_line(parse_batch_state(fresh), Throughput()).plain == "0 of 10 audits"
+
+
+@pytest.mark.parametrize(
+    ("running", "words"),
+    [
+        (
+            {"id": "7", "stage": "verification", "claims": 1234, "seconds": 312.4},
+            "; audit 7 in verification of 1,234 claims for 0:05:12",
+        ),
+        (
+            {"id": "7", "stage": "extraction", "claims": None, "seconds": 31.0},
+            "; audit 7 in extraction for 0:00:31",
+        ),
+        ({"id": "7", "stage": "extraction", "claims": None, "seconds": 29.0}, "known"),
+        (None, "known"),
+    ],
+)
+def test_an_audit_that_takes_long_is_named(batch, running, words):
+    counts = dict.fromkeys(("supported", "contradicted", "unsupported"), 0)
+    state = parse_batch_state(batch(longest_running=running, **counts))
+    assert progress_line(state, Throughput()).plain.endswith(words)
+
+
+def test_whoever_asks_hears_what_has_been_in_work_longest(serving, steps, batch, capsys):
+    running = {"id": "7", "stage": "verification", "claims": 1, "seconds": 2.0}
+    with serving(steps["answer"](200, batch(longest_running=running))) as (address, _):
+        show_batch(12, Settings(api_url=address), wait=False, as_json=False)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "longest in work: audit 7 in verification of 1 claim for 0:00:02"
 
 
 def test_the_table_of_a_running_batch(batch, printed):
