@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from remembering_model import remembering
+
 from db.claiming import claim_extraction, claim_verification
 from db.leases import begin
 from db.line import Stage
@@ -32,7 +34,8 @@ def submit_batch(sessions, *responses, source=SOURCE, **fields):
 
 def complete_waiting(sessions, auditor):
     """Extract and verify every audit that waits, with the auditor's models."""
-    extractor, nli, options = auditor.extractor, auditor.nli, auditor.options
+    extractor, options = auditor.extractor, auditor.options
+    nli = remembering(auditor.nli)
     spans = SpanKey(SPLITTER, nli.tokenizer.digest, nli.max_tokens)
     with sessions.begin() as session:
         claimed = claim_extraction(session, "test", lease_seconds=600, max_audits=1000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from remembering_model import remembering
 
 from db.claiming import claim_extraction, claim_verification
 from db.leases import begin
@@ -27,7 +28,7 @@ SPANS = SpanKey(splitter="test", tokenizer="test", token_limit=512)
 
 @pytest.fixture(scope="session")
 def nli():
-    return load_nli(Settings())
+    return remembering(load_nli(Settings()))
 
 
 class Service:
