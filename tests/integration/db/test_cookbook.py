@@ -71,16 +71,12 @@ class Inventor:
 
 
 @pytest.fixture(scope="module")
-def history(postgres, _template, nli):
+def history(module_database, nli):
     """The address of a database with a history that holds an answer to every question."""
-    with psycopg.connect(postgres.url, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE cookbook TEMPLATE {_template}")
-        url = postgres.url.rpartition("/")[0] + "/cookbook"
-        engine = make_engine(url)
-        fill(session_factory(engine), nli)
-        engine.dispose()
-        yield url
-        server.execute("DROP DATABASE cookbook WITH (FORCE)")
+    engine = make_engine(module_database)
+    fill(session_factory(engine), nli)
+    engine.dispose()
+    return module_database
 
 
 def fill(sessions, nli):

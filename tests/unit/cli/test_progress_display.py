@@ -52,19 +52,11 @@ def test_without_a_terminal_there_is_a_line_now_and_then(capsys, monkeypatch):
     )
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-def test_lines_come_now_and_then_and_ever_more_seldom(capsys):
-    clock = Clock()
-    lines = ProgressLines(clock)
+def test_lines_come_now_and_then_and_ever_more_seldom(capsys, clock):
+    lines, began = ProgressLines(clock), clock.now
     with lines:
         for second in range(10 * 3600):
-            clock.now = float(second)
+            clock.now = began + second
             lines.show("going on", 0.9999)
     written = capsys.readouterr().err.splitlines()
     assert set(written) == {"halldetect: 99%: going on"}
