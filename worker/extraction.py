@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from structlog.contextvars import bound_contextvars
 
 from db.claiming import ClaimedAudit, claim_extraction
+from db.extractions import save_extraction
 from db.line import Stage
-from db.progress import save_extraction
 from halldetect.auditor import decompose_response
 from halldetect.claims.extractor import ClaimExtractor, Extraction
 from halldetect.claims.model import Decomposition

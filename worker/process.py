@@ -23,7 +23,7 @@ from db.engine import (
 from db.line import Stage
 from db.models import ModelKind, WorkerState
 from db.partitions import ensure_current_partitions
-from db.progress import model_id
+from db.provenances import model_id
 from db.schema_version import require_this_version
 from db.workers import end_predecessors, heartbeat, register, unregister
 from halldetect.auditor import encoder_identity

@@ -5,11 +5,14 @@ from __future__ import annotations
 from remembering_model import remembering
 
 from db.claiming import claim_extraction, claim_verification
+from db.extractions import save_extraction
 from db.leases import begin
 from db.line import Stage
 from db.models import ModelKind
-from db.progress import SpanKey, model_id, save_extraction, save_verification
+from db.provenances import model_id
+from db.spans import SpanKey
 from db.submission import BatchUpload
+from db.verifications import save_verification
 from halldetect.auditor import decompose_response, encoder_identity
 from halldetect.record import make_record
 from halldetect.results import score_claims, warnings_of
