@@ -9,9 +9,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from db.leases import FREE, Lease, LeaseLost, held
-from db.models import (
-    Audit,
-)
+from db.models import Audit
 from halldetect.trail import Status
 from halldetect.wording import counted
 

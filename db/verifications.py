@@ -14,9 +14,7 @@ from sqlalchemy.orm import Session
 
 from db.driver import driver_connection
 from db.leases import FREE, Lease
-from db.models import (
-    Verification,
-)
+from db.models import Verification
 from db.partitions import ensure_partitions
 from db.progress import write_fenced
 from db.spans import SpanKey, span_table_id
