@@ -17,8 +17,7 @@ from typing import Any
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from db.judgement_models import Rescoring, RescoringState
-from db.models import PolicyVersion
+from db.models import PolicyVersion, Rescoring, RescoringState
 from db.ownership import UNRESTRICTED, Caller
 from db.policies import StoredPolicy, stored_policy
 from db.selections import FixedSelection, Selection, fix_selection

@@ -12,8 +12,8 @@ from datetime import datetime
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
+from db.models import DeliveryState, Webhook, WebhookDelivery
 from db.ownership import UNRESTRICTED, Caller
-from db.webhook_models import DeliveryState, Webhook, WebhookDelivery
 from halldetect.errors import InputError
 
 MOST_WEBHOOKS = 10

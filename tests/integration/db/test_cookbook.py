@@ -13,8 +13,7 @@ from stored_audits import complete_waiting, submit_batch
 from db.audits import stream_results
 from db.claiming import claim_extraction
 from db.engine import make_engine, session_factory
-from db.judgement_models import Review, Scoring
-from db.models import PolicyVersion
+from db.models import PolicyVersion, Review, Scoring
 from db.policies import get_policy
 from db.progress import fail_audit
 from db.submission import submit_audit

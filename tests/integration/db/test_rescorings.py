@@ -7,7 +7,7 @@ from rescored_audits import make_policy
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from db.judgement_models import RescoringState
+from db.models import RescoringState
 from db.rescorings import (
     ChunkOutcome,
     RescoringOvertaken,
