@@ -24,7 +24,8 @@ from api.cursors import LARGEST_ID
 from api.problems import Kind, Problem, not_found
 from api.request_metrics import RequestMetrics
 from api.request_rates import RequestRates
-from db.engine import make_engine, session_factory, translated
+from api.upload_room import UploadRoom
+from db.engine import make_engine, session_factory, transaction
 from db.line import Stage
 from halldetect.errors import InputError
 from halldetect.logs import get_logger
@@ -56,6 +57,8 @@ class Service:
         Tells workers that something waits.
     uploads : anyio.CapacityLimiter
         Of batches that are being validated and stored.
+    upload_room : UploadRoom
+        What uploads in progress may take on the disk.
     waiting_limits : WaitingLimits
         Refuses what would be too much.
     metrics : RequestMetrics
@@ -69,6 +72,7 @@ class Service:
     sessions: sessionmaker[Session]
     wake_ups: WakeUps
     uploads: anyio.CapacityLimiter
+    upload_room: UploadRoom
     waiting_limits: WaitingLimits
     metrics: RequestMetrics
     request_rates: RequestRates
@@ -101,6 +105,7 @@ class Service:
             session_factory(engine),
             wake_ups,
             anyio.CapacityLimiter(UPLOADS),
+            UploadRoom(settings.spooled_bytes),
             WaitingLimits(settings.max_waiting_audits, settings.max_waiting_audits_per_key),
             metrics,
             RequestRates(settings.requests_per_minute),
@@ -115,7 +120,7 @@ class Service:
         DatabaseUnavailable
             When the server cannot be reached, at any point.
         """
-        with translated(), self.sessions.begin() as session:
+        with transaction(self.sessions) as session:
             yield session
 
     def close(self) -> None:

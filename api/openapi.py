@@ -32,6 +32,8 @@ of each response with the evidence for and against them, a FEDscore and a label.
 - Send `Authorization: Bearer hd_...` where the service asks for an API key. What is submitted with
   a key is there for that key alone, and for keys of the scope `admin`.
 - After a 429 or a 503, wait as many seconds as `Retry-After` says, and send the request again.
+  Nothing was stored; only where the `type` of a 503 ends in `outcome-unknown` nobody knows: repeat
+  it with the same `Idempotency-Key`, or look what is there first.
 - Errors are [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) problem documents. A refusal for
   size names the limit and the setting behind it.
 - Send an `Idempotency-Key` with every `POST` that submits: a repetition then returns the first

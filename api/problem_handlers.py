@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from api.problems import REQUEST_ID_HEADER, FieldError, Kind, Problem
-from db.engine import DatabaseUnavailable, SchemaMismatch
+from db.engine import CommitUnknown, DatabaseUnavailable, SchemaMismatch
 from db.idempotency import KeyInProgress, KeyReused
+from db.webhook_secrets import TooManySecrets
 from db.webhooks import TooManyWebhooks
 from halldetect.errors import InputError, LimitError
 from halldetect.logs import get_logger
@@ -35,10 +36,12 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(LimitError, _too_large)
     app.add_exception_handler(InputError, _invalid)
     app.add_exception_handler(DatabaseUnavailable, _unavailable)
+    app.add_exception_handler(CommitUnknown, _of_unknown_outcome)
     app.add_exception_handler(SchemaMismatch, _of_another_version)
     app.add_exception_handler(KeyInProgress, _in_progress)
     app.add_exception_handler(KeyReused, _reused)
     app.add_exception_handler(TooManyWebhooks, _too_many_webhooks)
+    app.add_exception_handler(TooManySecrets, _too_many_secrets)
     app.add_exception_handler(Exception, _internal)
 
 
@@ -110,6 +113,10 @@ async def _too_many_webhooks(_: Request, error: Exception) -> Response:
     return Problem(409, Kind.TOO_MANY_WEBHOOKS, str(error)).response()
 
 
+async def _too_many_secrets(_: Request, error: Exception) -> Response:
+    return Problem(409, Kind.TOO_MANY_SECRETS, str(error)).response()
+
+
 async def _unavailable(_: Request, error: Exception) -> Response:
     # The reason names hosts and users: it is for the log.
     _log.warning("a request found no database", error=str(error))
@@ -117,6 +124,17 @@ async def _unavailable(_: Request, error: Exception) -> Response:
         503,
         Kind.UNAVAILABLE,
         "the database cannot be reached now; nothing was stored, try again soon",
+        headers=_RETRY_DATABASE,
+    ).response()
+
+
+async def _of_unknown_outcome(_: Request, error: Exception) -> Response:
+    _log.warning("the database went away during a commit", error=str(error))
+    return Problem(
+        503,
+        Kind.OUTCOME_UNKNOWN,
+        "the database went away while this was being stored, so that it may be stored or not: send "
+        "it again with the Idempotency-Key that it had; if it had none, look what is there first",
         headers=_RETRY_DATABASE,
     ).response()
 

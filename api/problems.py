@@ -33,12 +33,14 @@ class Kind(StrEnum):
     KEY_REUSED = "idempotency-key-reused"
     NOTHING_FAILED = "nothing-failed"
     TOO_MANY_WEBHOOKS = "too-many-webhooks"
+    TOO_MANY_SECRETS = "too-many-secrets"
     TOO_MUCH_WAITING = "too-much-waiting"
     TOO_MANY_REQUESTS = "too-many-requests"
     TOO_SLOW = "too-slow"
     MISDIRECTED = "misdirected"
     CROSS_SITE = "cross-site"
     UNAVAILABLE = "unavailable"
+    OUTCOME_UNKNOWN = "outcome-unknown"
     NOT_READY = "not-ready"
     INTERNAL = "internal-error"
 
@@ -58,12 +60,14 @@ _TITLES = {
     Kind.KEY_REUSED: "The Idempotency-Key belongs to another request",
     Kind.NOTHING_FAILED: "There is nothing to retry",
     Kind.TOO_MANY_WEBHOOKS: "The owner has as many webhooks as may be",
+    Kind.TOO_MANY_SECRETS: "The webhook has as many secrets as may be",
     Kind.TOO_MUCH_WAITING: "Too many audits wait already",
     Kind.TOO_MANY_REQUESTS: "Too many requests came in a short time",
     Kind.TOO_SLOW: "The body arrived too slowly",
     Kind.MISDIRECTED: "The request is for another host",
     Kind.CROSS_SITE: "A page of another site sent the request",
     Kind.UNAVAILABLE: "The service cannot answer now",
+    Kind.OUTCOME_UNKNOWN: "The request may have been carried out, or not",
     Kind.NOT_READY: "The service cannot do its work yet",
     Kind.INTERNAL: "The service made a mistake",
 }

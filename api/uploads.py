@@ -14,6 +14,7 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from api.problems import Kind, Problem
+from api.upload_room import UploadRoom
 
 _IN_MEMORY = 1 << 20  # smaller uploads never reach the disk
 _WRITTEN_AT_ONCE = 1 << 18
@@ -31,14 +32,18 @@ class Spool:
         Most bytes, counted after unpacking.
     packed : bool
         Whether the upload is gzip.
+    room : UploadRoom
+        What it shares with other uploads, until it is closed.
     """
 
-    def __init__(self, *, max_bytes: int, packed: bool) -> None:
+    def __init__(self, *, max_bytes: int, packed: bool, room: UploadRoom) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115, closed by __exit__
         self._left = max_bytes
         self._max_bytes = max_bytes
         self._digest = hashlib.sha256()
         self._gunzip = Gunzip() if packed else None
+        self._room = room
+        self._taken = 0  # of the room
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +55,7 @@ class Spool:
         trace: TracebackType | None,
     ) -> None:
         self._file.close()
+        self._room.give_back(self._taken)
 
     @property
     def sha256(self) -> bytes:
@@ -62,7 +68,8 @@ class Spool:
         Raises
         ------
         Problem
-            When the upload is too large or damaged, or the disk is full.
+            When the upload is too large or damaged, the disk is full, or other uploads take all the
+            room.
         """
         for piece in self._gunzip.feed(data) if self._gunzip else [data]:
             self._left -= len(piece)
@@ -73,6 +80,8 @@ class Spool:
                     f"the upload has more than {self._max_bytes:,} bytes, counted after unpacking "
                     f"({_UPLOAD_SETTING})",
                 )
+            self._room.take(len(piece))
+            self._taken += len(piece)
             self._digest.update(piece)
             self._keep(piece)
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import base64
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.schemas import NextCursor
 from db.models import DeliveryState
+from db.webhook_secrets import Rotated
 from db.webhooks import StoredDelivery, StoredWebhook
 from halldetect.webhook_targets import LONGEST_URL
+
+DEFAULT_OVERLAP_SECONDS = 24 * 3600
+LONGEST_OVERLAP_SECONDS = 365 * 24 * 3600
+
+Secret = Annotated[
+    str,
+    Field(
+        description="What its messages are signed with; it is not shown again. As Standard "
+        "Webhooks writes it: `whsec_` and base64."
+    ),
+]
 
 
 class WebhookBody(BaseModel):
@@ -22,6 +34,19 @@ class WebhookBody(BaseModel):
     url: str = Field(
         max_length=LONGEST_URL,
         description="Whom to call when a batch is finished: https, and a public address.",
+    )
+
+
+class RotationBody(BaseModel):
+    """How a webhook's secret is replaced."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    overlap_seconds: int = Field(
+        default=DEFAULT_OVERLAP_SECONDS,
+        ge=0,
+        le=LONGEST_OVERLAP_SECONDS,
+        description="How long messages are signed with the secret that it had, too.",
     )
 
 
@@ -63,6 +88,9 @@ class WebhookView(BaseModel):
     id: str
     url: str
     created_at: datetime
+    older_secrets_until: datetime | None = Field(
+        description="Until when its messages are signed with secrets that were replaced, too."
+    )
     deliveries: list[DeliveryView] = Field(description="Those of the last ten batches.")
 
     @classmethod
@@ -72,6 +100,7 @@ class WebhookView(BaseModel):
             id=str(stored.id),
             url=stored.url,
             created_at=stored.created_at,
+            older_secrets_until=stored.older_secrets_until,
             deliveries=[DeliveryView.of(delivery) for delivery in stored.deliveries],
         )
 
@@ -82,10 +111,7 @@ class NewWebhook(BaseModel):
     id: str
     url: str
     created_at: datetime
-    secret: str = Field(
-        description="What its messages are signed with; it is not shown again. As Standard "
-        "Webhooks writes it: `whsec_` and base64."
-    )
+    secret: Secret
 
     @classmethod
     def of(cls, stored: StoredWebhook, secret: bytes) -> Self:
@@ -94,7 +120,26 @@ class NewWebhook(BaseModel):
             id=str(stored.id),
             url=stored.url,
             created_at=stored.created_at,
-            secret=f"whsec_{base64.b64encode(secret).decode()}",
+            secret=_written(secret),
+        )
+
+
+class NewSecret(BaseModel):
+    """A webhook's secret that was just replaced."""
+
+    id: str
+    secret: Secret
+    older_secrets_until: datetime = Field(
+        description="Until then its messages are signed with what it had before, too."
+    )
+
+    @classmethod
+    def of(cls, webhook_id: int, rotated: Rotated) -> Self:
+        """Describe it."""
+        return cls(
+            id=str(webhook_id),
+            secret=_written(rotated.secret),
+            older_secrets_until=rotated.older_secrets_until,
         )
 
 
@@ -103,3 +148,7 @@ class WebhookPage(BaseModel):
 
     items: list[WebhookView]
     next_cursor: NextCursor
+
+
+def _written(secret: bytes) -> str:
+    return f"whsec_{base64.b64encode(secret).decode()}"

@@ -92,6 +92,10 @@ class Load:
         When to give up trying, on the monotonic clock.
     upload_seconds : float
         How long the pieces of a batch take to be sent.
+    upload_under_way : threading.Event
+        Set while a batch is being sent.
+    last_piece : threading.RLock
+        Whoever holds it holds back the last piece of every batch: no upload ends meanwhile.
     """
 
     api_url: Callable[[], str]
@@ -100,6 +104,7 @@ class Load:
     accepted: list[Submission] = field(default_factory=list)
     repeated: Counter[str] = field(default_factory=Counter)
     upload_under_way: threading.Event = field(default_factory=threading.Event)
+    last_piece: threading.RLock = field(default_factory=threading.RLock)
 
     def submit_batch(self, records: Sequence[Record]) -> None:
         """Upload one batch, piece by piece."""
@@ -163,7 +168,11 @@ class Load:
 
     def _pieces(self, content: bytes) -> Iterator[bytes]:
         size = len(content) // _PIECES + 1
-        for start in range(0, len(content), size):
-            yield content[start : start + size]
+        *pieces, last = (content[at : at + size] for at in range(0, len(content), size))
+        for piece in pieces:
+            yield piece
             self.upload_under_way.set()
             time.sleep(self.upload_seconds / _PIECES)
+        with self.last_piece:
+            self.upload_under_way.clear()
+        yield last

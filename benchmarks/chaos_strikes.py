@@ -69,8 +69,12 @@ class Striker:
 
     def strike(self, fault: Fault) -> bool:
         """Strike once, if the part is ready; tell whether it was struck."""
-        if fault.during_upload and not self._load.upload_under_way.wait(_UPLOAD_SECONDS):
-            return False
+        if not fault.during_upload:
+            return self._strike(fault)
+        with self._load.last_piece:
+            return self._load.upload_under_way.wait(_UPLOAD_SECONDS) and self._strike(fault)
+
+    def _strike(self, fault: Fault) -> bool:
         pid = self._stack.pid(fault.part)
         if pid is None:
             return False

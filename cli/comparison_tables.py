@@ -8,14 +8,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.printable import printable, shortened
+from cli.printable import printable
 from cli.render import LABEL_STYLES, VERDICT_STYLES
 from cli.scoring_service import Scoring
 from db.comparison import Comparison, ScoreShift
 from halldetect.scoring.verdict import Label, Verdict
 from halldetect.wording import counted
 
-_ID_CHARACTERS = 60
 _REASONS = {
     "granularities_missing": "their sources have no chunks of the policy's granularities",
     "spans_not_scored": "pre-selection skipped what the policy reads; audit them again",
@@ -42,6 +41,8 @@ def print_comparison(console: Console, scoring: Scoring, report: Comparison) -> 
         f"policy {policy.name} ({policy.version}) against {against}",
         _summary(scoring, report),
     )
+    if scoring.skips:
+        console.print()
     for skip in scoring.skips:
         reason = _REASONS.get(skip.reason, skip.reason)
         _print(
@@ -131,7 +132,7 @@ def _example_table(shifts: list[ScoreShift]) -> Table:
     table.add_column("before", justify="right", no_wrap=True)
     table.add_column("after", justify="right", no_wrap=True)
     for shift in shifts:
-        custom_id = shortened(printable(shift.custom_id or "–"), _ID_CHARACTERS)
+        custom_id = printable(shift.custom_id or "–")
         table.add_row(
             shift.id, Text(custom_id), f"{shift.score_before:.4f}", f"{shift.score_after:.4f}"
         )

@@ -5,34 +5,62 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TextIO
 
-from rich.console import Console
-from rich.text import Text
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.rule import Rule
+from rich.segment import Segment
+from rich.table import Table
 
-# Rich takes 80 columns where there is no terminal, too few for evidence beside claims.
-_WIDTH_WITHOUT_TERMINAL = 110
+from cli.plain_tables import plain_table, widest_line
+
+_FRAME_AROUND_A_CELL = 3
 
 
 class _Console(Console):
     """A console that breaks no lines of a pipe, and lets the caller decide what a closed one means.
 
-    Rich would end the process with 1, which is the exit code of a flagged response.
+    Rich would end the process with 1, which is the exit code of a flagged response. Where no
+    terminal shows them, lines stay whole and tables are plain, however long and whatever COLUMNS
+    says: a program that reads them takes a line for a sentence or a row, and a person copies
+    commands and addresses from them.
     """
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
-        """Print; lines of text stay whole where no terminal shows them, however long.
-
-        A program that reads them takes a line for a sentence, and a person copies commands and
-        addresses from them. Tables keep to the width.
-        """
-        if soft_wrap is None and not self.is_terminal:
-            soft_wrap = all(isinstance(part, (str, Text)) for part in objects)
+        """Print, on a terminal within its width."""
+        if soft_wrap is None:
+            soft_wrap = not self.is_terminal
         super().print(*objects, soft_wrap=soft_wrap, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render something, or a part of it."""
+        if isinstance(renderable, Table):
+            if self.is_terminal:
+                _let_wrap(renderable, (options or self.options).max_width)
+            else:
+                renderable = plain_table(renderable)
+        elif isinstance(renderable, Rule) and not self.is_terminal:
+            renderable = renderable.title
+        return super().render(renderable, options)
+
+
+def _let_wrap(table: Table, room: int) -> None:
+    """Let what does not fit into its column go on in the next line, where Rich would cut it off.
+
+    Columns that should not wrap do so only where they leave nothing to the others.
+    """
+    widths = [widest_line(column) if column.no_wrap else 1 for column in table.columns]
+    fits = sum(widths) + _FRAME_AROUND_A_CELL * len(widths) < room
+    for column in table.columns:
+        column.overflow = "fold"
+        column.no_wrap = column.no_wrap and fits
 
 
 class OutputError(OSError):
@@ -93,10 +121,14 @@ def messages_console() -> Console:
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    width = None
-    if not stream.isatty() and "COLUMNS" not in os.environ:
-        width = _WIDTH_WITHOUT_TERMINAL
-    return _Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+    return _Console(
+        stderr=stderr,
+        # Variables such as FORCE_COLOR would fill the log of a machine with frames and movement.
+        force_terminal=stream.isatty(),
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
 
 
 def tell(message: str) -> None:

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 
+from cli.options import LARGEST_ID
+from cli.time_spans import time_span
 from db.scopes import Scope
 
-_LARGEST_ID = 2**63 - 1
 _JsonOption = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
-_LONGEST_OVERLAP = timedelta(days=365)
-
-
-def _span(text: str) -> timedelta:
-    """Read a span of time, as in "24h"."""
-    if text == "0":
-        return timedelta(0)
-    parts = re.fullmatch(r"([0-9]{1,6})([mhd])", text)
-    span = None if parts is None else int(parts[1]) * _UNITS[parts[2]]
-    if span is None or span > _LONGEST_OVERLAP:
-        raise typer.BadParameter(
-            f"{text!r} is no span of time up to {_LONGEST_OVERLAP.days} days: "
-            "write it as in 24h, 30m, 7d, or 0"
-        )
-    return span
-
 
 keys = typer.Typer(
     no_args_is_help=True,
@@ -65,7 +48,7 @@ def list_all(as_json: _JsonOption = False) -> int:
 
 
 _KeyArgument = Annotated[
-    int, typer.Argument(metavar="ID", min=1, max=_LARGEST_ID, help="Number of the key.")
+    int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of the key.")
 ]
 
 
@@ -76,7 +59,7 @@ def rotate(
         timedelta,
         typer.Option(
             metavar="SPAN",
-            parser=_span,
+            parser=time_span,
             help="How long the secret that it had is accepted beside the new one: 24h, 30m, 7d; "
             "0 for no longer, when somebody else knows it.",
         ),

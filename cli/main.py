@@ -30,6 +30,8 @@ EXIT_SERVICE = 4
 EXIT_INTERNAL = 70  # not 1, which says "flagged"
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141  # what a shell shows for a program that a closed pipe ended
+# Of help where no terminal shows it: nothing is wrapped, and so nothing is cut short to fit.
+_WHOLE_LINES = 10_000
 
 
 class _ExitCodes(TyperGroup):
@@ -104,6 +106,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
+    context_settings={"terminal_width": _WHOLE_LINES},
     help="Audit LLM answers against their sources: claims, evidence, and one FEDscore.",
     epilog="Exit codes: 0 done, 1 flagged (with --fail-on), 2 bad usage or input, "
     "3 model missing or broken, 4 service not there. Settings come from HALLDETECT_* variables; "
@@ -143,6 +146,8 @@ app.add_typer(webhooks, name="webhooks")
 def main() -> None:
     """Run the command; the console script."""
     prepare_streams()
+    if not sys.stdout.isatty():
+        app.rich_markup_mode = None  # no frames around help
     try:
         app(prog_name="halldetect")
     except OutputError as error:  # from a help page, which no command prints

@@ -82,7 +82,8 @@ def _print_files(console: Console, files: list[ModelFile]) -> None:
     table.add_column("SHA-256")
     for file in files:
         damaged = file.intact is False
-        digest = f"{file.sha256[:12]}…" + (" differs from the manifest" if damaged else "")
+        shown = f"{file.sha256[:12]}…" if console.is_terminal else file.sha256
+        digest = shown + (" differs from the manifest" if damaged else "")
         table.add_row(
             Text(printable(file.path.rpartition("/")[2])),
             file.role,

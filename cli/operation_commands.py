@@ -23,13 +23,19 @@ def add_operation_commands(app: typer.Typer) -> None:
 
 def failed(
     batch: _BatchOption = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", metavar="N", min=1, help="Most audits listed: by default 100, as JSON all."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> int:
     """List the audits that failed, newest first, with the reasons."""
     from cli.client.failed_command import list_failed
     from halldetect.settings import load_settings
 
-    return list_failed(batch, load_settings(), as_json=as_json)
+    return list_failed(batch, load_settings(), limit=limit, as_json=as_json)
 
 
 def retry(

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from cli.client.errors import ServiceError, ServiceUnavailable
-from cli.client.following import patiently
 from cli.comparison_tables import print_comparison
 from cli.consoles import results_console
 from cli.option_texts import check_options
@@ -135,14 +134,14 @@ def _follow(service: ScoringService, scoring: Scoring) -> Scoring:
     """Show how far a rescoring is until it is over; return how it ended."""
     number = scoring.id
     try:
-        with progress_display() as display:
+        with progress_display() as display, service.saying_to(display.say):
             while not scoring.is_over:
                 display.show(
                     f"{scoring.done:,} of {scoring.total:,} audits scored",
                     scoring.done / scoring.total if scoring.total else None,
                 )
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
-                scoring = patiently(lambda: service.scoring(number), display.say)
+                scoring = service.scoring(number)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped following; rescoring {number} goes on, and the same command again stores "

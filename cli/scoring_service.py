@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -71,13 +72,22 @@ class ScoringService(Service):
 
     def create_policy(self, body: bytes) -> PolicyVersion:
         """Store a policy that stands in a JSON document, unless it is there."""
-        answer = self._request("POST", "/v1/policies", content=body, headers=_JSON)
+        answer = self._request(
+            "POST", "/v1/policies", is_repeatable=True, content=body, headers=_JSON
+        )
         return _read(PolicyVersion, self._document(answer))
 
     def submit_scoring(self, policy: str, selection: dict[str, Any]) -> Scoring:
         """Ask for a selection to be scored under a policy."""
         body = {"policy": policy, "selection": selection}
-        return _read(Scoring, self._document(self._request("POST", "/v1/scorings", json=body)))
+        answer = self._request(
+            "POST",
+            "/v1/scorings",
+            is_repeatable=True,
+            json=body,
+            headers={"Idempotency-Key": str(uuid.uuid4())},
+        )
+        return _read(Scoring, self._document(answer))
 
     def scoring(self, scoring_id: str) -> Scoring:
         """Return how far a rescoring is."""

@@ -63,7 +63,7 @@ def submit(
 def status(
     batch: Annotated[
         int | None,
-        typer.Argument(metavar="[BATCH]", min=1, max=LARGEST_ID, help="Number of a batch."),
+        typer.Argument(metavar="BATCH", min=1, max=LARGEST_ID, help="Number of a batch."),
     ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Follow the batch to its end and sum it up.")

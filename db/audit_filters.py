@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import BigInteger, ColumnElement, any_, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from db.models import Audit, PolicyVersion
 from halldetect.scoring.verdict import Label
@@ -57,7 +58,9 @@ def filtered(filters: Filters) -> list[ColumnElement[bool]]:
     ]
     if filters.policy is not None:
         versions = select(PolicyVersion.id).where(PolicyVersion.name == filters.policy)
-        conditions.append(Audit.policy_id.in_(versions))
+        # As an array: joined to it, every audit would be compared with every version.
+        array = func.array(versions.scalar_subquery(), type_=ARRAY(BigInteger))
+        conditions.append(Audit.policy_id == any_(array))
     if filters.submitted_from is not None:
         conditions.append(Audit.submitted_at >= filters.submitted_from)
     if filters.submitted_before is not None:

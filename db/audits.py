@@ -114,17 +114,23 @@ def list_audits(
     # Ids of a batch grow with its lines, which have an index; by id, all that is newer than an old
     # batch might be read to find its audits.
     newest_first = Audit.id.desc() if filters.batch_id is None else Audit.line.desc()
-    statement = (
-        select(Audit, PolicyVersion.name)
-        .join(PolicyVersion, PolicyVersion.id == Audit.policy_id)
+    # Found by ids alone, as an index holds all filters: rows are read of what is listed.
+    found = (
+        select(Audit.id)
         .where(caller.sees(Audit.api_key_id), *filtered(filters))
         .order_by(newest_first)
         .limit(limit)
     )
     if before_id is not None:
-        statement = statement.where(Audit.id < before_id)
+        found = found.where(Audit.id < before_id)
     if filters.status is not None:
-        statement = statement.where(Audit.status == filters.status)
+        found = found.where(Audit.status == filters.status)
+    statement = (
+        select(Audit, PolicyVersion.name)
+        .join(PolicyVersion, PolicyVersion.id == Audit.policy_id)
+        .where(Audit.id.in_(found))
+        .order_by(Audit.id.desc())
+    )
     return [_summary(row) for row in session.execute(statement)]
 
 

@@ -27,8 +27,11 @@ _TRANSPORT = {
 # What the server says of itself: connection lost, deadlock, no resources (disk, memory,
 # connections), shutdown, failure of the system. Whatever it says else is about the statement.
 _OUTAGE_CLASSES = ("08", "40", "53", "57", "58")
+# Of these, what may come while a commit is under way and does not say whether it took place.
+_LOSS_CLASSES = ("08", "57", "58")
 _READ_ONLY = "25006"
 _LOCKED = "55P03"  # for longer than this engine waits
+_STOOD_STILL = "25P03"  # in a transaction, for longer than this engine may
 _QUERY_CANCELED = "57014"  # a time limit that this very statement may exceed each time
 # Statements that name what is not there were written for other tables.
 _OTHER_TABLES = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
@@ -38,11 +41,17 @@ class DatabaseUnavailable(UnavailableError):
     """Postgres cannot be reached, or went away; what was begun was not committed."""
 
 
+class CommitUnknown(DatabaseUnavailable):
+    """The connection was lost during a commit: what was begun may be committed, or not."""
+
+
 class SchemaMismatch(DatabaseUnavailable):
     """The tables are of another version than this program; what was begun was not committed."""
 
 
-def make_engine(url: str, *, pool_size: int = 5, lock_seconds: int = 0) -> Engine:
+def make_engine(
+    url: str, *, pool_size: int = 5, lock_seconds: int = 0, idle_seconds: int = 0
+) -> Engine:
     """Return an engine whose connections are tested before use, so that a restart heals itself.
 
     Parameters
@@ -54,6 +63,9 @@ def make_engine(url: str, *, pool_size: int = 5, lock_seconds: int = 0) -> Engin
     lock_seconds : int
         How long a statement waits for another transaction's lock before it fails as if the server
         were away; 0 waits as long as it takes.
+    idle_seconds : int
+        How long a transaction may stand still between two statements before the server ends it,
+        and with it the locks that a frozen process, or one cut off, would hold on; 0 lets it.
 
     Raises
     ------
@@ -79,7 +91,10 @@ def make_engine(url: str, *, pool_size: int = 5, lock_seconds: int = 0) -> Engin
         connect_args={
             "connect_timeout": _CONNECT_SECONDS,
             "application_name": "halldetect",
-            "options": f"-c timezone=UTC -c lock_timeout={lock_seconds}s",
+            "options": (
+                f"-c timezone=UTC -c lock_timeout={lock_seconds}s"
+                f" -c idle_in_transaction_session_timeout={idle_seconds}s"
+            ),
             **_TRANSPORT,
         },
     )
@@ -90,6 +105,28 @@ def make_engine(url: str, *, pool_size: int = 5, lock_seconds: int = 0) -> Engin
 def session_factory(engine: Engine) -> sessionmaker[Session]:
     """Return what opens sessions; use ``with factory.begin() as session`` for a transaction."""
     return sessionmaker(engine, expire_on_commit=False)
+
+
+@contextmanager
+def transaction(sessions: sessionmaker[Session]) -> Iterator[Session]:
+    """Open a transaction that is committed unless an error leaves the block.
+
+    Raises
+    ------
+    DatabaseUnavailable
+        When the server cannot be reached, at any point.
+    CommitUnknown
+        When it went away during the commit.
+    """
+    is_committing = False
+    try:
+        with translated(), sessions.begin() as session:
+            yield session
+            is_committing = True
+    except DatabaseUnavailable as error:
+        if is_committing and _may_have_committed(error.__cause__):
+            raise CommitUnknown(str(error)) from error
+        raise
 
 
 def read_one_snapshot(session: Session) -> None:
@@ -144,7 +181,12 @@ def _is_outage(error: BaseException | None) -> bool:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     if state == _QUERY_CANCELED:
         return False
-    return state in (_READ_ONLY, _LOCKED) or str(state).startswith(_OUTAGE_CLASSES)
+    return state in (_READ_ONLY, _LOCKED, _STOOD_STILL) or str(state).startswith(_OUTAGE_CLASSES)
+
+
+def _may_have_committed(error: BaseException | None) -> bool:
+    state = getattr(getattr(error, "orig", error), "sqlstate", None)
+    return state is None or str(state).startswith(_LOSS_CLASSES)
 
 
 def _leave_read_only_server(context: ExceptionContext) -> None:

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import func, literal_column, select
 from sqlalchemy.orm import Session
 
-from db.models import Audit
+from db.models import Audit, WebhookDelivery
 from db.queue_depth import QueueDepth, depths_of
 from db.workers import LiveWorker, live_workers
 from halldetect.trail import Status
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookDeliveries:
+    """Messages to webhooks that are on their way.
+
+    Parameters
+    ----------
+    waiting : int
+        Those whose batch is not finished.
+    due : int
+        Those whose batch is finished, and which no receiver has taken yet.
+    oldest_due_seconds : float
+        Since the first of those became due; 0 without any.
+    """
+
+    waiting: int
+    due: int
+    oldest_due_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +46,15 @@ class ServiceMetrics:
         The line before each stage; its oldest is the first that was submitted.
     workers : list of LiveWorker
         Those that reported lately.
+    deliveries : WebhookDeliveries
+        What webhooks are still to be told.
     """
 
     audits: dict[Status, int]
     faults: int
     depths: list[QueueDepth]
     workers: list[LiveWorker]
+    deliveries: WebhookDeliveries
 
 
 def service_metrics(session: Session) -> ServiceMetrics:
@@ -48,4 +70,21 @@ def service_metrics(session: Session) -> ServiceMetrics:
         faults=sum(row.faults for row in counted),
         depths=depths_of(session, audits),
         workers=live_workers(session),
+        deliveries=_deliveries(session),
+    )
+
+
+def _deliveries(session: Session) -> WebhookDeliveries:
+    # The states stand in the text, so that the planner knows that the partial indexes will do.
+    waiting = select(func.count()).where(WebhookDelivery.state == literal_column("'waiting'"))
+    age = func.extract("epoch", func.statement_timestamp() - func.min(WebhookDelivery.due_since))
+    due = select(func.count().label("due"), func.coalesce(age, 0).label("oldest")).where(
+        WebhookDelivery.state == literal_column("'due'")
+    )
+    row = session.execute(due).one()
+    # A clock that was set back between two transactions would make an age below 0.
+    return WebhookDeliveries(
+        waiting=session.scalars(waiting).one(),
+        due=row.due,
+        oldest_due_seconds=max(0.0, float(row.oldest)),
     )

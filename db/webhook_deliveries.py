@@ -37,7 +37,7 @@ _MARK_DUE = text(
         FOR UPDATE OF d SKIP LOCKED
     ), marked AS (
         UPDATE halldetect.webhook_deliveries AS d
-        SET state = 'due', next_attempt_at = clock_timestamp()
+        SET state = 'due', next_attempt_at = clock_timestamp(), due_since = clock_timestamp()
         FROM finished WHERE d.id = finished.id RETURNING d.id
     )
     SELECT (SELECT count(*) FROM marked) AS marked, (SELECT count(*) FROM looked) AS looked,
@@ -58,7 +58,13 @@ _FAIL_REVOKED = text(
 _CLAIM = text(
     """
     WITH chosen AS (
-        SELECT d.id, w.url, w.secret, w.api_key_id FROM halldetect.webhook_deliveries AS d
+        SELECT d.id, w.url, w.api_key_id, ARRAY(
+            SELECT s.secret FROM halldetect.webhook_secrets AS s
+            WHERE s.webhook_id = w.id
+                AND coalesce(s.expires_at > statement_timestamp(), true)
+            ORDER BY s.id DESC
+        ) AS secrets
+        FROM halldetect.webhook_deliveries AS d
         JOIN halldetect.webhooks AS w ON w.id = d.webhook_id
         LEFT JOIN halldetect.api_keys AS k ON k.id = w.api_key_id
         WHERE d.state = 'due' AND d.next_attempt_at <= statement_timestamp()
@@ -72,7 +78,7 @@ _CLAIM = text(
         next_attempt_at = clock_timestamp() + make_interval(secs => :hold_seconds)
     FROM chosen WHERE d.id = chosen.id
     RETURNING d.id, d.webhook_id, d.batch_id, d.message_id, d.attempts AS attempt,
-        d.last_attempt_at AS sent_at, chosen.url, chosen.secret,
+        d.last_attempt_at AS sent_at, chosen.url, chosen.secrets,
         coalesce(chosen.api_key_id, 0) AS owner
     """
 )
@@ -94,8 +100,8 @@ class ClaimedDelivery:
         Now, by the database's clock.
     url : str
         Where to.
-    secret : bytes
-        What to sign with.
+    secrets : tuple of bytes
+        What to sign with, the newest first.
     owner : int
         The API key that the webhook belongs to; 0 for nobody.
     """
@@ -107,7 +113,7 @@ class ClaimedDelivery:
     attempt: int
     sent_at: datetime
     url: str
-    secret: bytes
+    secrets: tuple[bytes, ...]
     owner: int
 
     def __repr__(self) -> str:  # secrets, and URLs that hold some, are in no log
@@ -163,7 +169,9 @@ def claim_delivery(
     found = session.execute(
         _CLAIM, {"hold_seconds": hold_seconds, "busy_owners": sorted(busy_owners)}
     ).one_or_none()
-    return None if found is None else ClaimedDelivery(**found._mapping)
+    if found is None:
+        return None
+    return ClaimedDelivery(**{**found._mapping, "secrets": tuple(found.secrets)})
 
 
 def put_back(session: Session, claimed: ClaimedDelivery) -> None:

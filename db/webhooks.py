@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,15 +11,15 @@ from datetime import datetime
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
-from db.models import DeliveryState, Webhook, WebhookDelivery
+from db.models import DeliveryState, Webhook, WebhookDelivery, WebhookSecret
 from db.ownership import UNRESTRICTED, Caller
+from db.webhook_secrets import add_secret
 from halldetect.errors import InputError
 
 MOST_WEBHOOKS = 10
 """Of one owner: each is called for every batch."""
 
 LISTED_DELIVERIES = 10
-_SECRET_BYTES = 32
 # Half of the key of an owner's lock; idempotency keys have seed 0, rescorings seed 1.
 _LOCK_SEED = 2
 
@@ -38,8 +37,8 @@ _EXPECT = text(
 _EXPECT_AGAIN = text(
     """
     UPDATE halldetect.webhook_deliveries SET state = 'waiting', message_id = gen_random_uuid(),
-        attempts = 0, next_attempt_at = NULL, last_attempt_at = NULL, last_status = NULL,
-        last_error = NULL, finished_at = NULL
+        attempts = 0, due_since = NULL, next_attempt_at = NULL, last_attempt_at = NULL,
+        last_status = NULL, last_error = NULL, finished_at = NULL
     WHERE batch_id = ANY(:batch_ids)
     """
 )
@@ -103,6 +102,8 @@ class StoredWebhook:
         Whom it calls.
     created_at : datetime
         When it was made.
+    older_secrets_until : datetime or None
+        Until when its messages are signed with secrets that were replaced, too, if they still are.
     deliveries : tuple of StoredDelivery
         Those of the newest batches, newest first.
     """
@@ -110,6 +111,7 @@ class StoredWebhook:
     id: int
     url: str
     created_at: datetime
+    older_secrets_until: datetime | None
     deliveries: tuple[StoredDelivery, ...] = ()
 
 
@@ -133,24 +135,32 @@ def create_webhook(
         raise TooManyWebhooks(
             f"there are {MOST_WEBHOOKS} webhooks of this owner already: delete one"
         )
-    row = Webhook(api_key_id=owner, url=url, secret=secrets.token_bytes(_SECRET_BYTES))
+    row = Webhook(api_key_id=owner, url=url)
     session.add(row)
     session.flush()
     session.refresh(row)
-    return StoredWebhook(row.id, row.url, row.created_at), row.secret
+    return StoredWebhook(row.id, row.url, row.created_at, None), add_secret(session, row.id)
 
 
 def list_webhooks(
     session: Session, *, before_id: int | None, limit: int, caller: Caller = UNRESTRICTED
 ) -> list[StoredWebhook]:
     """Return the caller's newest webhooks with their last deliveries, from below `before_id` on."""
-    page = select(Webhook).where(caller.sees(Webhook.api_key_id))
+    older_until = (
+        select(func.max(WebhookSecret.expires_at))
+        .where(WebhookSecret.webhook_id == Webhook.id, WebhookSecret.expires_at > func.now())
+        .scalar_subquery()
+    )
+    page = select(Webhook, older_until).where(caller.sees(Webhook.api_key_id))
     if before_id is not None:
         page = page.where(Webhook.id < before_id)
-    rows = session.scalars(page.order_by(Webhook.id.desc()).limit(limit)).all()
-    deliveries = _last_deliveries(session, [row.id for row in rows])
+    rows = session.execute(page.order_by(Webhook.id.desc()).limit(limit)).all()
+    deliveries = _last_deliveries(session, [webhook.id for webhook, _ in rows])
     return [
-        StoredWebhook(row.id, row.url, row.created_at, tuple(deliveries[row.id])) for row in rows
+        StoredWebhook(
+            webhook.id, webhook.url, webhook.created_at, until, tuple(deliveries[webhook.id])
+        )
+        for webhook, until in rows
     ]
 
 

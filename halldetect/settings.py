@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from platformdirs import user_data_path
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AliasChoices,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from halldetect.claims.model import ExtractionMode
@@ -19,6 +26,7 @@ from halldetect.webhook_targets import AllowedTargets
 from halldetect.wording import fault_message
 
 _PREFIX = "HALLDETECT_"
+_UPLOADS_AT_ONCE = 4  # of the largest size, unless a setting says otherwise
 
 
 class Profile(StrEnum):
@@ -101,6 +109,9 @@ class Settings(BaseSettings):
         What the client commands send to an API that asks for a key.
     max_batch_lines, max_upload_bytes : int
         Largest batch; bytes count after decompression.
+    max_spooled_bytes : int or None
+        What all batches that an API process is taking in may have on its disk together; None is
+        four times the largest one.
     max_body_bytes : int
         Largest JSON body of any other request.
     max_waiting_audits : int
@@ -169,6 +180,7 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = None
     max_batch_lines: int = Field(default=1_000_000, ge=1)
     max_upload_bytes: int = Field(default=4 * 2**30, ge=1)
+    max_spooled_bytes: int | None = Field(default=None, ge=1)
     max_body_bytes: int = Field(default=16 * 2**20, ge=1)
     max_waiting_audits: int = Field(default=2_000_000, ge=1)
     max_waiting_audits_per_key: int | None = Field(default=None, ge=1)
@@ -192,6 +204,22 @@ class Settings(BaseSettings):
         except InputError as error:
             raise ValueError(str(error)) from None
         return text
+
+    @field_validator("max_spooled_bytes")
+    @classmethod
+    def _room_for_the_largest_upload(cls, size: int | None, info: ValidationInfo) -> int | None:
+        largest = info.data.get("max_upload_bytes")
+        if size is not None and largest is not None and size < largest:
+            raise ValueError(
+                f"is less than one upload may have: set it to {largest} or more, or lower "
+                "HALLDETECT_MAX_UPLOAD_BYTES"
+            )
+        return size
+
+    @property
+    def spooled_bytes(self) -> int:
+        """What all uploads in progress may have on the disk of an API process."""
+        return self.max_spooled_bytes or _UPLOADS_AT_ONCE * self.max_upload_bytes
 
     @property
     def allowed_webhook_targets(self) -> AllowedTargets:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 import redis
+from hypothesis import HealthCheck, settings
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
@@ -20,6 +22,17 @@ from db.migrate import upgrade
 
 _numbers = itertools.count()
 _TOOLS = Path(__file__).resolve().parents[1] / ".venv" / "tools"
+
+# How long an example takes says nothing on a machine that has other things to do.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
+
+
+def pytest_unconfigure() -> None:
+    """Close what llama-cpp-python opens when it is imported, and leaves to the end of Python."""
+    if llama_cpp := sys.modules.get("llama_cpp._utils"):
+        llama_cpp.outnull_file.close()
+        llama_cpp.errnull_file.close()
 
 
 @pytest.fixture(scope="session")

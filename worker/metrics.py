@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from itertools import product
 
 from prometheus_client import Counter
@@ -17,6 +18,15 @@ from worker.ended import Ended
 from worker.extraction_metrics import ExtractionMetrics
 from worker.metric_collectors import ModelState, Totals
 from worker.metric_families import Families
+from worker.webhook_answers import AttemptOutcome
+
+
+class GivenUp(StrEnum):
+    """Why a message to a webhook is sent no more."""
+
+    ATTEMPTS = "attempts"
+    GONE = "gone"
+    KEY_REVOKED = "key_revoked"
 
 
 class WorkerMetrics:
@@ -66,6 +76,17 @@ class WorkerMetrics:
         self._sweeps = families.counter(
             "halldetect_sweeps", "Rounds of the sweeper that reached the database."
         )
+        self._webhook_attempts = families.counter(
+            "halldetect_webhook_attempts",
+            "Messages that were sent to webhooks, by how that ended.",
+            outcome=AttemptOutcome,
+        )
+        self._webhooks_given_up = families.counter(
+            "halldetect_webhook_deliveries_given_up",
+            "Messages to webhooks that are sent no more: the last attempt failed, the receiver is "
+            "gone (410), or the API key was revoked.",
+            reason=GivenUp,
+        )
 
     def show_state(self, state: Callable[[], WorkerState]) -> None:
         """Show also how far the models are, as `state` tells at every scrape."""
@@ -92,3 +113,11 @@ class WorkerMetrics:
     def ran(self, stage: Stage, ended: Ended) -> None:
         """Note a wake-up that was answered."""
         self._runs.labels(stage.value, ended.name.lower()).inc()
+
+    def attempted(self, outcome: AttemptOutcome) -> None:
+        """Note a message that was sent to a webhook, or could not be."""
+        self._webhook_attempts.labels(outcome.value).inc()
+
+    def gave_up(self, reason: GivenUp, deliveries: int = 1) -> None:
+        """Note messages to webhooks that are sent no more."""
+        self._webhooks_given_up.labels(reason.value).inc(deliveries)

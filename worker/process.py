@@ -80,8 +80,10 @@ class WorkerProcess:
         # A restarted worker has the same node name, and must not be taken for the lost one.
         self._name = f"{node}/{secrets.token_hex(4)}"
         self._on_able = on_able
-        self._engine = make_engine(database_url)
-        self._renewal_engine = make_engine(database_url, pool_size=2)
+        # Whoever stands still for as long as a lease lasts loses what it has locked, too.
+        idle_seconds = settings.lease_seconds
+        self._engine = make_engine(database_url, idle_seconds=idle_seconds)
+        self._renewal_engine = make_engine(database_url, pool_size=2, idle_seconds=idle_seconds)
         self._sessions = session_factory(self._engine)
         self._presence = Presence(self._sessions, self._name, queues)
         self._waker = Waker(self._sessions, wake_ups)
@@ -104,6 +106,7 @@ class WorkerProcess:
             wake_ups,
             WebhookSender(settings.allowed_webhook_targets),
             stopping=self._stopping,
+            metrics=self.metrics,
         )
         stages = frozenset(stage for stage in Stage if queue_of(stage) in queues)
         self._models = WorkerModels(lambda: self._load(stages), self._models_changed)

@@ -47,7 +47,9 @@ def batch_finished(claimed: ClaimedDelivery, batch: BatchState) -> Message:
         "User-Agent": f"halldetect/{version('halldetect')}",
         "webhook-id": message_id,
         "webhook-timestamp": timestamp,
-        "webhook-signature": signature(claimed.secret, message_id, timestamp, body),
+        "webhook-signature": " ".join(
+            signature(secret, message_id, timestamp, body) for secret in claimed.secrets
+        ),
     }
     return Message(headers, body)
 

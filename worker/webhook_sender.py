@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
@@ -22,7 +21,9 @@ import httpcore
 from halldetect.errors import InputError
 from halldetect.logs import get_logger
 from halldetect.webhook_targets import Address, AllowedTargets, WebhookTarget, parse_target
+from worker.webhook_answers import Answer, AttemptOutcome
 from worker.webhook_message import Message
+from worker.webhook_pauses import asked_pause
 
 DEADLINE_SECONDS = 10.0
 # What a receiver says is not looked at; it is read so far that the connection ends in peace.
@@ -33,22 +34,6 @@ _NO_ANSWER = (*_TOO_LATE, httpcore.NetworkError, httpcore.ProtocolError)
 Resolve = Callable[[str, int, float], Sequence[Address]]
 
 _log = get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of one request.
-
-    Parameters
-    ----------
-    status : int or None
-        What the receiver answered, if it did.
-    error : str or None
-        Why it is no success; None for one.
-    """
-
-    status: int | None
-    error: str | None = None
 
 
 class _Refused(Exception):
@@ -87,15 +72,15 @@ class WebhookSender:
             target = parse_target(url, self._allowed)
             return self._post(target, self._addresses(target, deadline), message, deadline)
         except (InputError, _Refused) as error:
-            return Answer(None, str(error))
+            return _failed(AttemptOutcome.TARGET, str(error))
         except _TOO_LATE:
-            return Answer(None, f"it did not answer within {self._seconds:g} s")
+            return _failed(AttemptOutcome.TIMEOUT, f"it did not answer within {self._seconds:g} s")
         except httpcore.NetworkError as error:
             if isinstance(error.__cause__ or error.__context__, ssl.SSLError):
-                return Answer(None, "its certificate or its TLS was not accepted")
-            return Answer(None, "the connection was refused or lost")
+                return _failed(AttemptOutcome.TLS, "its certificate or its TLS was not accepted")
+            return _failed(AttemptOutcome.CONNECTION, "the connection was refused or lost")
         except httpcore.ProtocolError:
-            return Answer(None, "what it answered is no HTTP")
+            return _failed(AttemptOutcome.NO_HTTP, "what it answered is no HTTP")
 
     def _addresses(self, target: WebhookTarget, deadline: _Deadline) -> Sequence[Address]:
         if target.address is not None:
@@ -147,10 +132,10 @@ class WebhookSender:
                 content=message.body,
             ) as response,
         ):
+            answer = _answer(response.status, response.headers)
             with suppress(*_NO_ANSWER):  # the status is known
                 _read_some(response.iter_stream())
-            status = response.status
-        return Answer(status, None if 200 <= status < 300 else f"it answered {status}")
+        return answer
 
     def _tls_context(self) -> ssl.SSLContext:
         # Made when it is first needed: reading all certificates takes a while.
@@ -187,6 +172,18 @@ def resolve_host(host: str, port: int, seconds: float) -> Sequence[Address]:
     if isinstance(found, OSError):
         raise found
     return list(dict.fromkeys(ip_address(sockaddr[0]) for *_, sockaddr in found))
+
+
+def _failed(outcome: AttemptOutcome, error: str) -> Answer:
+    return Answer(outcome, error=error)
+
+
+def _answer(status: int, fields: Iterable[tuple[bytes, bytes]]) -> Answer:
+    outcome = AttemptOutcome.of_status(status)
+    if outcome is AttemptOutcome.DELIVERED:
+        return Answer(outcome, status)
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in fields}
+    return Answer(outcome, status, f"it answered {status}", asked_pause(status, headers))
 
 
 class _Deadline:

@@ -6,12 +6,10 @@ sweeps and rescorings wait for it on the same queue.
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from datetime import timedelta
 from enum import StrEnum
 from threading import Event
 
@@ -30,25 +28,24 @@ from db.webhook_deliveries import (
     record_failure,
     record_success,
 )
+from db.webhook_secrets import forget_expired_secrets
 from halldetect.logs import get_logger
 from halldetect.webhook_targets import loggable_target
 from queues.wake_ups import QueueUnavailable, WakeUps
+from worker.metrics import GivenUp, WorkerMetrics
+from worker.webhook_answers import Answer, AttemptOutcome
 from worker.webhook_message import Message, batch_finished
-from worker.webhook_sender import DEADLINE_SECONDS, Answer, WebhookSender
+from worker.webhook_pauses import pause_after
+from worker.webhook_sender import DEADLINE_SECONDS, WebhookSender
 
-MOST_ATTEMPTS = 8
 RUN_SECONDS = 10.0
 _AT_ONCE = 8
 # One owner's dead receivers leave most of the room to the others.
 _AT_ONCE_OF_ONE_OWNER = 2
 # An attempt of which nothing is heard is repeated then: longer than any takes.
 _HOLD_SECONDS = 6 * DEADLINE_SECONDS
-_FIRST_PAUSE_SECONDS = 15
-_PAUSES_GROW_BY = 4
-_JITTER = 0.2
 _GONE = 410
 
-_random = secrets.SystemRandom()
 _log = get_logger(__name__)
 
 
@@ -73,6 +70,8 @@ class Courier:
         Makes requests.
     stopping : Event
         Set when the worker shuts down.
+    metrics : WorkerMetrics
+        Counts attempts, and what is given up.
     """
 
     def __init__(
@@ -82,11 +81,13 @@ class Courier:
         sender: WebhookSender,
         *,
         stopping: Event,
+        metrics: WorkerMetrics,
     ) -> None:
         self._sessions = sessions
         self._wake_ups = wake_ups
         self._sender = sender
         self._stopping = stopping
+        self._metrics = metrics
         self._looked_until = 0  # a sweep sees a part of what waits, when very much does
 
     def wake(self) -> None:
@@ -100,6 +101,7 @@ class Courier:
         with translated(), self._sessions.begin() as session:
             marked, self._looked_until = mark_due(session, self._looked_until)
             is_due = is_any_due(session)
+            forget_expired_secrets(session)
         if marked:
             _log.info("batches are finished that somebody is to be told of", deliveries=marked)
         if is_due:
@@ -118,6 +120,7 @@ class Courier:
         with translated(), self._sessions.begin() as session:
             if revoked := fail_revoked(session):
                 _log.warning("deliveries of revoked keys were given up", deliveries=revoked)
+        self._metrics.gave_up(GivenUp.KEY_REVOKED, revoked)
         ended = self._deliver()
         _log.info("deliveries ended", ended=ended.value)
         if ended is DeliveryRunEnded.TIME_IS_UP:
@@ -178,43 +181,43 @@ class Courier:
             fault = future.exception()
             if fault is not None:  # it would come again at once, for ever
                 _log.error("a delivery met a fault of ours", exc_info=fault)
-                answer = Answer(None, f"a fault of the service: {type(fault).__name__}")
+                error = f"a fault of the service: {type(fault).__name__}"
+                answer = Answer(AttemptOutcome.FAULT, error=error)
             else:
                 answer = future.result()
-            with translated(), self._sessions.begin() as session:
-                if answer.status is not None and answer.error is None:
-                    is_last = record_success(session, claimed, answer.status)
-                    _log.info("webhook delivered", status=answer.status)
-                else:
-                    is_last = self._record_failure(session, claimed, answer)
+            self._metrics.attempted(answer.outcome)
+            if answer.status is not None and answer.error is None:
+                is_last = self._record_success(claimed, answer.status)
+            else:
+                is_last = self._record_failure(claimed, answer)
             if not is_last:
                 _log.info("the outcome of an overtaken attempt was not written")
 
-    def _record_failure(self, session: Session, claimed: ClaimedDelivery, answer: Answer) -> bool:
+    def _record_success(self, claimed: ClaimedDelivery, status: int) -> bool:
+        _log.info("webhook delivered", status=status)
+        with translated(), self._sessions.begin() as session:
+            return record_success(session, claimed, status)
+
+    def _record_failure(self, claimed: ClaimedDelivery, answer: Answer) -> bool:
         error = answer.error or ""
-        pause = None if answer.status == _GONE else pause_after(claimed.attempt)
+        is_gone = answer.status == _GONE
+        pause = None if is_gone else pause_after(claimed.attempt, answer.retry_after)
         _log.warning(
             "webhook given up" if pause is None else "webhook not delivered",
             status=answer.status,
             error=error,
             next_attempt_in=None if pause is None else round(pause.total_seconds()),
         )
-        return record_failure(session, claimed, status=answer.status, error=error, pause=pause)
+        with translated(), self._sessions.begin() as session:
+            is_last = record_failure(
+                session, claimed, status=answer.status, error=error, pause=pause
+            )
+        if is_last and pause is None:
+            self._metrics.gave_up(GivenUp.GONE if is_gone else GivenUp.ATTEMPTS)
+        return is_last
 
     def _wake(self, reason: str) -> None:
         try:
             self._wake_ups.send_deliveries(reason=reason)
         except QueueUnavailable as error:
             _log.warning("no wake-up was sent", task="deliver", error=str(error))
-
-
-def pause_after(attempt: int) -> timedelta | None:
-    """Return how long to wait after a failed attempt, counted from 1; None after the last.
-
-    The pauses grow from a quarter of a minute to 17 hours and together take about a day; chance
-    keeps receivers from getting everything at once when they are back.
-    """
-    if attempt >= MOST_ATTEMPTS:
-        return None
-    seconds = _FIRST_PAUSE_SECONDS * _PAUSES_GROW_BY ** (attempt - 1)
-    return timedelta(seconds=seconds * _random.uniform(1 - _JITTER, 1 + _JITTER))

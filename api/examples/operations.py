@@ -8,10 +8,17 @@ WEBHOOK_BODY = {"url": "https://hooks.example.org/halldetect"}
 _WEBHOOK = {"id": "2", **WEBHOOK_BODY, "created_at": "2026-03-01T20:58:11.004377Z"}
 _32_BYTES = "YW4gZXhhbXBsZSBvZiAzMiBieXRlczogbm9TZWNyZXQ="
 NEW_WEBHOOK = {**_WEBHOOK, "secret": f"whsec_{_32_BYTES}"}
+ROTATION_BODY = {"overlap_seconds": 86400}
+NEW_SECRET = {
+    "id": _WEBHOOK["id"],
+    "secret": NEW_WEBHOOK["secret"],
+    "older_secrets_until": "2026-03-03T09:12:40.551832Z",
+}
 WEBHOOK_PAGE = {
     "items": [
         {
             **_WEBHOOK,
+            "older_secrets_until": None,
             "deliveries": [
                 {
                     "id": "msg_2e32bffa072a4d3c941c22755ccadbe1",

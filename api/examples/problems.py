@@ -82,6 +82,12 @@ NOTHING_FAILED = _problem(
 TOO_MANY_WEBHOOKS = _problem(
     409, Kind.TOO_MANY_WEBHOOKS, "there are 10 webhooks of this owner already: delete one"
 )
+TOO_MANY_SECRETS = _problem(
+    409,
+    Kind.TOO_MANY_SECRETS,
+    "messages of webhook 2 are signed with 5 secrets already: rotate again when one of them has "
+    "ended, or with a shorter overlap",
+)
 NOT_READY = _problem(
     503,
     Kind.NOT_READY,

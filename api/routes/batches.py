@@ -64,7 +64,9 @@ async def submit(
     await run_in_threadpool(_check_options, service, options)
     if key is None:  # with a key it may be the repetition of what was stored
         await run_in_threadpool(_check_backlog, service, caller)
-    with Spool(max_bytes=service.settings.max_upload_bytes, packed=packed) as spool:
+    with Spool(
+        max_bytes=service.settings.max_upload_bytes, packed=packed, room=service.upload_room
+    ) as spool:
         await receive(request, spool)
         repeatable = Repeatable.of(request, key, spool.sha256, caller)
         return await anyio.to_thread.run_sync(

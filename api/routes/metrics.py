@@ -19,7 +19,7 @@ from api.dependencies import Service, ServiceOf
 from api.keys import Administrator
 from db.engine import DatabaseUnavailable, read_one_snapshot
 from db.metrics import ServiceMetrics, service_metrics
-from db.models import WorkerState
+from db.models import DeliveryState, WorkerState
 from db.workers import LiveWorker, WorkerCounters
 from halldetect.logs import get_logger
 from queues.names import Queue
@@ -74,6 +74,7 @@ class _Figures(Collector):
         if figures is not None:
             yield from _audits(figures)
             yield from _lines(figures)
+            yield from _deliveries(figures)
             yield _workers(figures)
             yield from _worker_counters(figures)
 
@@ -109,6 +110,22 @@ def _lines(figures: ServiceMetrics) -> Iterator[Metric]:
         running.add_metric([depth.stage.value], depth.running)
         oldest.add_metric([depth.stage.value], depth.oldest_seconds or 0.0)
     yield from (waiting, running, oldest)
+
+
+def _deliveries(figures: ServiceMetrics) -> Iterator[Metric]:
+    deliveries = GaugeMetricFamily(
+        "halldetect_webhook_deliveries",
+        "Messages to webhooks that wait for their batch to finish, and that are due since it has.",
+        labels=["state"],
+    )
+    deliveries.add_metric([DeliveryState.WAITING.value], figures.deliveries.waiting)
+    deliveries.add_metric([DeliveryState.DUE.value], figures.deliveries.due)
+    yield deliveries
+    yield GaugeMetricFamily(
+        "halldetect_oldest_due_webhook_seconds",
+        "Since the first message that no receiver has taken yet became due; 0 when none is.",
+        value=figures.deliveries.oldest_due_seconds,
+    )
 
 
 def _workers(figures: ServiceMetrics) -> Metric:

@@ -1,7 +1,8 @@
-"""Webhooks: make one, see how its deliveries go, delete it."""
+"""Webhooks: make one, see how its deliveries go, replace its secret, delete it."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -14,7 +15,15 @@ from api.json_bodies import body_schema, read_body
 from api.keys import Reader, Submitter
 from api.problems import not_found
 from api.schemas import PageQuery
-from api.webhook_schemas import NewWebhook, WebhookBody, WebhookPage, WebhookView
+from api.webhook_schemas import (
+    NewSecret,
+    NewWebhook,
+    RotationBody,
+    WebhookBody,
+    WebhookPage,
+    WebhookView,
+)
+from db.webhook_secrets import rotate_secret
 from db.webhooks import create_webhook, delete_webhook, list_webhooks
 from halldetect.webhook_targets import parse_target
 
@@ -73,6 +82,37 @@ def list_all(
         items=[WebhookView.of(stored) for stored in items],
         next_cursor=make_cursor(items[-1].id, _SELECTION) if more else None,
     )
+
+
+@router.post(
+    "/{webhook_id}/rotate",
+    summary="Replace the secret of a webhook",
+    response_model=NewSecret,
+    dependencies=[NoQuery],
+    openapi_extra={"requestBody": body_schema(RotationBody, examples.ROTATION_BODY)},
+    responses={
+        200: openapi.json_example("Replaced; the secret is not shown again.", "NEW_SECRET"),
+        409: openapi.problem(examples.TOO_MANY_SECRETS),
+        **openapi.problems(404, 413, 415, 422),
+    },
+)
+def rotate(
+    caller: Submitter, webhook_id: PathId, body: JsonBody, response: Response, service: ServiceOf
+) -> NewSecret:
+    """Give a webhook a new secret, and sign with the old one, too, for `overlap_seconds`.
+
+    `webhook-signature` holds one signature for each secret until then, with a blank between them:
+    a receiver that knows either finds its own. No delivery is lost or repeated. Rotating again
+    lengthens the time of no secret, and shortens it when told to.
+    """
+    overlap = timedelta(seconds=read_body(body, RotationBody).overlap_seconds)
+    number = identity(webhook_id, "webhook")
+    with service.transaction() as session:
+        rotated = rotate_secret(session, number, overlap, caller=caller)
+    if rotated is None:
+        raise not_found(f"webhook {number}")
+    response.headers["Cache-Control"] = "no-store"
+    return NewSecret.of(number, rotated)
 
 
 @router.delete(

@@ -12,13 +12,14 @@ from rich.console import Console
 from cli.client.batch_state import BatchState, parse_batch_state
 from cli.client.batch_tables import FlaggedAudit, batch_table, flagged_table
 from cli.client.errors import ServiceUnavailable
-from cli.client.following import patiently
 from cli.client.service import Service
 from cli.consoles import results_console, tell
 from halldetect.wording import counted
 
 _EXIT_DONE, _EXIT_FLAGGED, _EXIT_FAILED = 0, 1, 2
 _FLAGGED_SHOWN = 5
+# All of them are read for it, a thousand in a request.
+_MOST_FLAGGED_RANKED = 20_000
 
 
 def report_end(
@@ -71,11 +72,19 @@ def most_hallucinated(service: Service, state: BatchState) -> list[FlaggedAudit]
 
 def _print_flagged(console: Console, service: Service, state: BatchState) -> None:
     """Print the highest scores if the service answers; what the batch came to is known anyway."""
+    if state.hallucinated > _MOST_FLAGGED_RANKED:
+        tell(
+            f"{state.hallucinated:,} responses are flagged, too many to look for the highest "
+            f"scores here; `halldetect results {state.id}` prints all, and SQL sorts them "
+            "(docs/sql.md)"
+        )
+        return
     try:
-        flagged = patiently(lambda: most_hallucinated(service, state), tell)
+        flagged = most_hallucinated(service, state)
     except ServiceUnavailable as error:
         tell(f"{error}; `halldetect results {state.id}` prints what was flagged")
     else:
+        console.print()
         console.print(flagged_table(flagged))
 
 

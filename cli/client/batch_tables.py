@@ -11,11 +11,9 @@ from rich.text import Text
 from cli.client.batch_state import BatchState
 from cli.client.throughput import Throughput
 from cli.pace import duration
-from cli.printable import printable, shortened
+from cli.printable import printable
 from cli.render import LABEL_STYLES, VERDICT_STYLES
 from halldetect.wording import counted
-
-_ID_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ def flagged_table(flagged: Sequence[FlaggedAudit]) -> Table:
     table.add_column("custom_id")
     table.add_column("FEDscore", justify="right", no_wrap=True)
     for audit in flagged:
-        custom_id = shortened(printable(audit.custom_id or "–"), _ID_CHARACTERS)
+        custom_id = printable(audit.custom_id or "–")
         line = "–" if audit.line is None else f"{audit.line:,}"
         table.add_row(audit.id, line, Text(custom_id), f"{audit.fedscore:.4f}")
     return table

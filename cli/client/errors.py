@@ -21,11 +21,17 @@ class ServiceUnavailable(ServiceError):
         What went wrong, and where.
     retry_after : float
         Seconds that the service asks to be left alone; 0 when it says nothing.
+    nothing_done : bool
+        Whether it is certain that the request had no effect: it never arrived, or the service
+        says so.
     """
 
-    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+    def __init__(
+        self, message: str, retry_after: float = 0.0, *, nothing_done: bool = False
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.nothing_done = nothing_done
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from rich.text import Text
 
+from cli.client.batch_state import parse_batch_state
 from cli.client.service import Service
 from cli.consoles import results_console, tell
 from cli.moments import moment_text
@@ -19,7 +21,12 @@ from halldetect.wording import counted
 _EXIT_DONE = 0
 
 
-def list_failed(batch_id: int | None, settings: Settings, *, as_json: bool) -> int:
+_MOST_AS_TEXT = 100
+
+
+def list_failed(
+    batch_id: int | None, settings: Settings, *, limit: int | None, as_json: bool
+) -> int:
     """Print failed audits, newest first, page after page as the service sends them.
 
     Parameters
@@ -28,6 +35,8 @@ def list_failed(batch_id: int | None, settings: Settings, *, as_json: bool) -> i
         Only of this batch.
     settings : Settings
         Where the service is.
+    limit : int or None
+        Most audits to print. None prints a hundred for people, and all as JSON.
     as_json : bool
         Print one JSON object a line instead of text.
 
@@ -43,23 +52,33 @@ def list_failed(batch_id: int | None, settings: Settings, *, as_json: bool) -> i
     ServiceError
         The service cannot be reached, or failed.
     """
+    if limit is None and not as_json:
+        limit = _MOST_AS_TEXT
     filters: dict[str, str | int] = {"status": "failed"}
+    of_all = ""
     count = 0
     with Service.of(settings) as service:
         if batch_id is not None:
-            service.batch(batch_id)
+            of_all = f" of {parse_batch_state(service.batch(batch_id)).failed:,}"
             filters["batch_id"] = batch_id
         console = results_console()
-        for audit in service.audits(**filters):
+        audits = service.audits(**filters)
+        for audit in islice(audits, limit):
             count += 1
             if as_json:
                 sys.stdout.write(json.dumps(audit) + "\n")
             else:
                 console.print(_described(audit), soft_wrap=True)
+        has_more = next(audits, None) is not None
     them = "it" if count == 1 else "them"
     again = f"--batch {batch_id}" if batch_id is not None else "AUDIT..."
     way = f"; `halldetect retry {again}` puts {them} back into the line" if count else ""
     tell(f"{counted(count, 'failed audit')}{way}")
+    if has_more:
+        tell(
+            f"these are the newest {count:,}{of_all}, and there are more: --limit shows so many, "
+            "--json all"
+        )
     return _EXIT_DONE
 
 

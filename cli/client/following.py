@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from cli.client.batch_state import parse_batch_state
 from cli.client.batch_tables import progress_line
@@ -18,10 +17,6 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 # Looking at a large batch costs the service a count of its rows, and it has other things to do.
 _MOST_OF_THE_TIME = 0.05
 _LONGEST_SECONDS_BETWEEN_LOOKS = 5.0
-_SECONDS_BETWEEN_TRIES = 2.0
-_SECONDS_WITHOUT_SERVICE = 60.0
-
-_Answer = TypeVar("_Answer")
 
 
 def follow(service: Service, batch_id: int, news: str | None = None) -> dict[str, Any]:
@@ -39,7 +34,7 @@ def follow(service: Service, batch_id: int, news: str | None = None) -> dict[str
     Raises
     ------
     ServiceUnavailable
-        The service has not answered for a minute, which does not touch the batch.
+        The service has not answered for too long, which does not touch the batch.
     KeyboardInterrupt
         With a message that says that the batch goes on, and how to follow it again.
     """
@@ -47,9 +42,9 @@ def follow(service: Service, batch_id: int, news: str | None = None) -> dict[str
     try:
         if news is not None:
             tell(news)
-        with follow_display() as display:
+        with follow_display() as display, service.saying_to(display.say):
             while True:
-                document, spent = patiently(lambda: _look(service, batch_id), display.say)
+                document, spent = _look(service, batch_id)
                 state = parse_batch_state(document)
                 throughput.note(state.finished)
                 display.show(progress_line(state, throughput), state.fraction)
@@ -65,35 +60,6 @@ def follow(service: Service, batch_id: int, news: str | None = None) -> dict[str
         raise ServiceUnavailable(
             f"{error}; batch {batch_id} is stored, and {_how_to_go_on(batch_id)}"
         ) from None
-
-
-def patiently(ask: Callable[[], _Answer], say: Callable[[str], None]) -> _Answer:
-    """Return what the service answers, asking again for a minute while it does not.
-
-    Parameters
-    ----------
-    ask : callable
-        Asks the service.
-    say : callable
-        Told once why there is a pause.
-
-    Raises
-    ------
-    ServiceUnavailable
-        When the minute is over.
-    """
-    give_up_at = None
-    while True:
-        try:
-            return ask()
-        except ServiceUnavailable as error:
-            now = time.monotonic()
-            if give_up_at is None:
-                give_up_at = now + _SECONDS_WITHOUT_SERVICE
-                say(f"{error}; trying again for {_SECONDS_WITHOUT_SERVICE:.0f} s")
-            elif now >= give_up_at:
-                raise
-            time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
 def _look(service: Service, batch_id: int) -> tuple[dict[str, Any], float]:

@@ -1,4 +1,4 @@
-"""Waiting where the service asks for it: one place, for every request of every command."""
+"""Waiting for a service that does not answer now: one place, for every request of every command."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import httpx
 
-from cli.consoles import tell
+from cli.client.errors import ServiceUnavailable
 
 LONGEST_WAIT = 60.0
-"""Seconds that a command waits for its turn, all pauses of a request together."""
+"""Seconds that a command waits for an answer to one request: a restart takes less."""
 
-_SHORTEST_PAUSE = 1.0
+SHORTEST_PAUSE = 1.0
+"""Seconds between two tries at least."""
+
+# What takes long by itself, such as a large upload, is not given up after a single repetition.
+_LEAST_TRIES = 3
 _SECONDS_BEFORE_A_WORD = 5.0
+
+_Answer = TypeVar("_Answer")
 
 
 def seconds_asked_for(response: httpx.Response) -> float | None:
@@ -24,51 +31,66 @@ def seconds_asked_for(response: httpx.Response) -> float | None:
     return float(text) if text.isascii() and text.isdigit() else None
 
 
-def in_turn(ask: Callable[[], httpx.Response], address: str) -> httpx.Response:
-    """Send a request as often as the service says that it is not its turn yet.
-
-    What is refused with 429 was not looked at, so that any request may be sent again.
+def outlast(
+    ask: Callable[[], _Answer], say: Callable[[str], None], *, is_repeatable: bool
+) -> _Answer:
+    """Ask again, for about a minute, while the service does not answer.
 
     Parameters
     ----------
     ask : callable
-        Sends it.
-    address : str
-        Of the service, for the message.
+        Sends the request and returns the answer, or raises `ServiceUnavailable`.
+    say : callable
+        Told once for each reason why there is a pause, and how long this may go on.
+    is_repeatable : bool
+        Whether a second time does no harm. Whatever else is sent again only when it is certain
+        that nothing was done.
 
-    Returns
-    -------
-    Response
-        The first other than a 429 that says when to come back; or that one, when the pauses
-        would be longer than a minute.
+    Raises
+    ------
+    ServiceUnavailable
+        The last one: when the minute is over, when the service asks for a longer pause, or when
+        nobody knows what was done.
     """
-    left = LONGEST_WAIT
+    tries, give_up_at = 0, 0.0
+    told: set[str] = set()
     while True:
-        response = ask()
-        asked_for = seconds_asked_for(response)
-        if response.status_code != httpx.codes.TOO_MANY_REQUESTS or asked_for is None:
-            return response
-        pause = max(asked_for, _SHORTEST_PAUSE)
-        if pause > left:
-            return response
-        response.close()
-        if left == LONGEST_WAIT:
-            tell(
-                f"{address}: the service has too much to do and takes this request in "
-                f"{pause:.0f} s; waiting for at most {LONGEST_WAIT:.0f} s"
-            )
+        try:
+            return ask()
+        except ServiceUnavailable as error:
+            if not (is_repeatable or error.nothing_done):
+                raise _unknown_outcome(error) from None
+            tries += 1
+            now = time.monotonic()
+            pause = max(error.retry_after, SHORTEST_PAUSE)
+            if tries == 1:
+                give_up_at = now + LONGEST_WAIT
+            if pause > LONGEST_WAIT or (tries >= _LEAST_TRIES and now + pause > give_up_at):
+                raise
+            if str(error) not in told:
+                left = max(pause, give_up_at - now)
+                say(f"{error}; trying again in {pause:.0f} s, for at most {left:.0f} s")
+                told.add(str(error))
         time.sleep(pause)
-        left -= pause
+
+
+def _unknown_outcome(error: ServiceUnavailable) -> ServiceUnavailable:
+    return ServiceUnavailable(
+        f"{error}; whether it did what was asked is not known: look before you ask again",
+        error.retry_after,
+    )
 
 
 @contextmanager
-def telling_of_silence(address: str) -> Iterator[Callable[[], None]]:
+def telling_of_silence(address: str, say: Callable[[str], None]) -> Iterator[Callable[[], None]]:
     """Say that a request is still unanswered: after some seconds, and then ever more seldom.
 
     Parameters
     ----------
     address : str
         Of the service, for the message.
+    say : callable
+        Told so.
 
     Yields
     ------
@@ -92,7 +114,7 @@ def telling_of_silence(address: str) -> Iterator[Callable[[], None]]:
                 if left > 0:
                     lock.wait(left)
                     continue
-                tell(f"{address}: no answer for {seconds:.0f} s; still waiting")
+                say(f"{address}: no answer for {seconds:.0f} s; still waiting")
                 seconds *= 2
 
     watching = threading.Thread(target=watch, daemon=True)

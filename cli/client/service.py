@@ -13,7 +13,8 @@ import httpx
 
 from cli.client.address import api_address
 from cli.client.errors import BatchRefused, LineFault, ServiceError, ServiceUnavailable
-from cli.client.patience import in_turn, seconds_asked_for, telling_of_silence
+from cli.client.patience import outlast, seconds_asked_for, telling_of_silence
+from cli.consoles import tell
 from halldetect.errors import InputError
 from halldetect.loopback import is_loopback
 from halldetect.settings import Settings
@@ -33,13 +34,18 @@ _MAY_PASS = {
     httpx.codes.SERVICE_UNAVAILABLE,
     httpx.codes.GATEWAY_TIMEOUT,
 }
+_OURS = "urn:halldetect:problem:"
+# Answers by which the service tells that a request had no effect.
+_NOTHING_DONE = {f"{_OURS}{kind}" for kind in ("unavailable", "too-slow")}
+_STILL_RUNNING = f"{_OURS}idempotency-key-in-progress"  # an earlier try
 
 
 class Service:
     """A running service; use it as a context.
 
     Every method raises `InputError` for what the service refuses, `ServiceUnavailable` when it
-    does not answer, and `ServiceError` when it fails.
+    does not answer, and `ServiceError` when it fails. A request that is not answered is sent again
+    for a minute, if that does no harm: see `outlast`.
 
     Parameters
     ----------
@@ -51,6 +57,7 @@ class Service:
 
     def __init__(self, address: str, api_key: str | None = None) -> None:
         self.address = address
+        self._say: Callable[[str], None] = tell
         self._has_key = api_key is not None
         headers = {"User-Agent": f"halldetect/{version('halldetect')}"}
         if api_key is not None:
@@ -88,6 +95,15 @@ class Service:
     ) -> None:
         self._client.close()
 
+    @contextmanager
+    def saying_to(self, say: Callable[[str], None]) -> Iterator[None]:
+        """Tell `say` about pauses and silence, which would disturb what a display shows."""
+        before, self._say = self._say, say
+        try:
+            yield
+        finally:
+            self._say = before
+
     def upload_batch(
         self,
         compressed: Iterable[bytes],
@@ -97,7 +113,9 @@ class Service:
         policy: str | None,
         priority: int | None,
     ) -> dict[str, Any]:
-        """Send one batch and return the service's description of it.
+        """Send one batch, once, and return the service's description of it.
+
+        The body can be read once: whoever has the file sends it again.
 
         Parameters
         ----------
@@ -116,8 +134,7 @@ class Service:
             Lines of it cannot be used.
         """
         options = {"unknown_fields": "ignore", "policy": policy, "priority": priority}
-        with self._translated(), telling_of_silence(self.address) as move:
-            # The body can be read once: after a 429, whoever has the file sends it again.
+        with self._translated(), telling_of_silence(self.address, self._say) as move:
             response = self._client.post(
                 "/v1/batches",
                 params={name: value for name, value in options.items() if value is not None},
@@ -129,8 +146,6 @@ class Service:
                 content=_noted(compressed, move),
                 timeout=_upload_timeout(size),
             )
-        if response.status_code == httpx.codes.CONFLICT:  # an earlier try is still being stored
-            raise ServiceUnavailable(_reason(response), seconds_asked_for(response) or 0.0)
         return self._document(response)
 
     def batch(self, batch_id: int) -> dict[str, Any]:
@@ -139,7 +154,8 @@ class Service:
 
     def cancel(self, batch_id: int) -> dict[str, Any]:
         """Stop what is waiting of a batch and return its description."""
-        return self._document(self._request("POST", f"/v1/batches/{batch_id}/cancel"))
+        path = f"/v1/batches/{batch_id}/cancel"
+        return self._document(self._request("POST", path, is_repeatable=True))
 
     def retry_audit(self, audit_id: int) -> dict[str, Any]:
         """Put a failed audit back into the line; return its id and its new status."""
@@ -156,6 +172,13 @@ class Service:
     def webhooks(self) -> Iterator[dict[str, Any]]:
         """Yield the descriptions of all webhooks, newest first."""
         return self._items("/v1/webhooks", {})
+
+    def rotate_webhook(self, webhook_id: int, overlap_seconds: int) -> dict[str, Any]:
+        """Replace the secret of a webhook; return the new one, and how long the old one signs."""
+        path = f"/v1/webhooks/{webhook_id}/rotate"
+        return self._document(
+            self._request("POST", path, json={"overlap_seconds": overlap_seconds})
+        )
 
     def delete_webhook(self, webhook_id: int) -> None:
         """Delete a webhook."""
@@ -183,31 +206,43 @@ class Service:
         path = f"/v1/batches/{batch_id}/results"
         options = {"include": "matrix"} if with_matrix else {}
         request = self._client.build_request("GET", path, params=options)
-        with self._translated(), closing(self._in_turn(request, stream=True)) as response:
+        response = self._answer(request, is_repeatable=True, stream=True)
+        with self._translated(), closing(response):
             if not response.is_success:
-                response.read()
                 self._refuse(response)
             yield response.iter_bytes()
 
-    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        with self._translated():
-            return self._in_turn(self._client.build_request(method, path, **options))
+    def _request(
+        self, method: str, path: str, *, is_repeatable: bool = False, **options: Any
+    ) -> httpx.Response:
+        """Send a request; one that changes something is sent again only if told that it may be."""
+        request = self._client.build_request(method, path, **options)
+        return self._answer(request, is_repeatable=is_repeatable or method == "GET")
 
-    def _in_turn(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+    def _answer(
+        self, request: httpx.Request, *, is_repeatable: bool, stream: bool = False
+    ) -> httpx.Response:
         def ask() -> httpx.Response:
-            with telling_of_silence(self.address):
-                return self._client.send(request, stream=stream)
+            with self._translated(), telling_of_silence(self.address, self._say):
+                response = self._client.send(request, stream=stream)
+                if not response.is_success:
+                    with closing(response):
+                        response.read()
+            if _may_pass(response):
+                raise self._unavailable(response)
+            return response
 
-        return in_turn(ask, self.address)
+        return outlast(ask, self._say, is_repeatable=is_repeatable)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         """Turn the faults of a connection into errors that name the service."""
         try:
             yield
-        except httpx.ConnectError as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise ServiceUnavailable(
-                f"no service answers at {self.address} ({error}): is it running?"
+                f"no service answers at {self.address} ({error}): is it running?",
+                nothing_done=True,
             ) from None
         except httpx.TimeoutException:
             raise ServiceUnavailable(f"{self.address}: no answer in time") from None
@@ -230,6 +265,15 @@ class Service:
             return "HALLDETECT_API_KEY is not accepted"
         return "set HALLDETECT_API_KEY to one; `halldetect keys create` makes it"
 
+    def _unavailable(self, response: httpx.Response) -> ServiceUnavailable:
+        # What is refused with 429 was not looked at, whoever says so.
+        is_refused = response.status_code == httpx.codes.TOO_MANY_REQUESTS
+        return ServiceUnavailable(
+            f"{self.address}: {_reason(response)}",
+            seconds_asked_for(response) or 0.0,
+            nothing_done=is_refused or _kind(response) in _NOTHING_DONE,
+        )
+
     def _refuse(self, response: httpx.Response) -> NoReturn:
         problem = _problem(response)
         reason = _reason(response)
@@ -237,15 +281,19 @@ class Service:
             raise InputError(f"{self.address}: {reason} ({self._key_advice()})")
         if problem is not None and response.status_code == httpx.codes.FORBIDDEN:
             raise InputError(f"{self.address}: {reason} (HALLDETECT_API_KEY)")
-        if response.status_code in _MAY_PASS:
-            asked_for = seconds_asked_for(response) or 0.0
-            raise ServiceUnavailable(f"{self.address}: {reason}", asked_for)
+        if _may_pass(response):
+            raise self._unavailable(response)
         if problem is None or response.is_server_error:
             raise ServiceError(f"{self.address}: {reason}")
         faults = _line_faults(problem)
         if faults:
             raise BatchRefused(reason, faults, int(problem.get("total_errors", len(faults))))
         raise InputError(reason)
+
+
+def _may_pass(response: httpx.Response) -> bool:
+    """Return whether the same request may be answered otherwise a little later."""
+    return response.status_code in _MAY_PASS or _kind(response) == _STILL_RUNNING
 
 
 def _noted(pieces: Iterable[bytes], move: Callable[[], None]) -> Iterator[bytes]:
@@ -279,6 +327,14 @@ def _problem(response: httpx.Response) -> dict[str, Any] | None:
     except ValueError:
         return None
     return problem if isinstance(problem, dict) else None
+
+
+def _kind(response: httpx.Response) -> str | None:
+    """Return what tells our problems apart, or None where there is none."""
+    if response.is_success:
+        return None
+    problem = _problem(response)
+    return None if problem is None else str(problem.get("type"))
 
 
 def _reason(response: httpx.Response) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Any
 
 from cli.client.errors import ServiceUnavailable
-from cli.client.patience import LONGEST_WAIT
+from cli.client.patience import outlast
 from cli.client.service import Service
 from cli.client.upload import Upload
 from cli.progress_display import ProgressDisplay, progress_display
 
-# Longer than an API that died takes until it answers again.
-_SECONDS_BEFORE_TRIES = (1.0, 2.0, 4.0, 8.0)
 _MEGABYTE = 1_000_000
 
 
@@ -30,30 +27,35 @@ def send_batch(
     BatchRefused, InputError
         The service does not take it.
     ServiceUnavailable
-        It could not be sent several times in a row.
+        It could not be sent for a minute.
     """
     key = str(uuid.uuid4())
-    pauses = iter(_SECONDS_BEFORE_TRIES)
-    with progress_display() as display:
-        while True:
-            try:
-                return service.upload_batch(
-                    upload.compressed(lambda read: _show(display, read, upload.size)),
-                    size=upload.size,
-                    idempotency_key=key,
-                    policy=policy,
-                    priority=priority,
-                )
-            except ServiceUnavailable as error:
-                pause = next(pauses, None)
-                if pause is None:
-                    raise ServiceUnavailable(
-                        f"{error}; if it took the batch before it went away, GET /v1/batches "
-                        "lists it: look there before you submit the file again"
-                    ) from error
-                pause = max(pause, min(error.retry_after, LONGEST_WAIT))
-                display.say(f"{error}; trying again in {pause:.0f} s")
-                time.sleep(pause)
+    may_be_stored = False
+
+    def send() -> dict[str, Any]:
+        nonlocal may_be_stored
+        try:
+            return service.upload_batch(
+                upload.compressed(lambda read: _show(display, read, upload.size)),
+                size=upload.size,
+                idempotency_key=key,
+                policy=policy,
+                priority=priority,
+            )
+        except ServiceUnavailable as error:
+            may_be_stored |= not error.nothing_done
+            raise
+
+    with progress_display() as display, service.saying_to(display.say):
+        try:
+            return outlast(send, display.say, is_repeatable=True)
+        except ServiceUnavailable as error:
+            if not may_be_stored:
+                raise
+            raise ServiceUnavailable(
+                f"{error}; it may have taken the batch before it went away: GET /v1/batches lists "
+                "it, look there before you submit the file again"
+            ) from None
 
 
 def _show(display: ProgressDisplay, read: int, size: int) -> None:

@@ -26,6 +26,7 @@ class _Delivery(Answer):
 class _Webhook(Answer):
     id: str
     url: str
+    older_secrets_until: datetime | None
     deliveries: list[_Delivery]
 
 
@@ -38,7 +39,9 @@ def webhook_lines(document: dict[str, Any]) -> Iterator[str]:
         The document describes no webhook.
     """
     webhook = _read(_Webhook, document)
-    yield f"webhook {webhook.id}: {printable(webhook.url)}"
+    until = webhook.older_secrets_until
+    older = "" if until is None else f", signed with older secrets, too, until {moment_text(until)}"
+    yield f"webhook {webhook.id}: {printable(webhook.url)}{older}"
     for delivery in webhook.deliveries:
         yield f"  batch {delivery.batch_id}: {_described(delivery)}"
 

@@ -1,14 +1,16 @@
-"""`halldetect webhooks`: make, list and delete webhooks, through the API."""
+"""`halldetect webhooks`: make, list, rotate and delete webhooks, through the API."""
 
 from __future__ import annotations
 
 import json
 import sys
+from datetime import datetime, timedelta
 from typing import Any
 
 from cli.client.service import Service
 from cli.client.webhook_lines import webhook_lines
 from cli.consoles import results_console, tell
+from cli.moments import moment_text
 from halldetect.settings import Settings
 
 _EXIT_DONE = 0
@@ -26,16 +28,25 @@ def add(url: str, settings: Settings, *, as_json: bool) -> int:
     """
     with Service.of(settings) as service:
         webhook = service.create_webhook(url)
-    if as_json:
-        _print_json(webhook)
-        return _EXIT_DONE
-    sys.stdout.write(f"{webhook['secret']}\n")
-    sys.stdout.flush()
-    tell(
-        f"webhook {webhook['id']} is called for every batch from the next one on; its secret is "
-        "not shown again"
-    )
-    return _EXIT_DONE
+    told = f"webhook {webhook['id']} is called for every batch from the next one on"
+    return _hand_over(webhook, told, as_json=as_json)
+
+
+def rotate(webhook_id: int, overlap: timedelta, settings: Settings, *, as_json: bool) -> int:
+    """Replace a webhook's secret and print the new one, alone on standard output.
+
+    Raises
+    ------
+    InputError
+        There is no such webhook, or it was rotated too often.
+    ServiceError
+        The service cannot be reached, or failed.
+    """
+    with Service.of(settings) as service:
+        rotated = service.rotate_webhook(webhook_id, int(overlap.total_seconds()))
+    until = f"until {_moment(rotated['older_secrets_until'])}, too" if overlap else "no longer"
+    told = f"webhook {webhook_id} has a new secret; what it had before signs {until}"
+    return _hand_over(rotated, told, as_json=as_json)
 
 
 def show(settings: Settings, *, as_json: bool) -> int:
@@ -47,16 +58,18 @@ def show(settings: Settings, *, as_json: bool) -> int:
         The service cannot be reached, or failed.
     """
     with Service.of(settings) as service:
-        webhooks = list(service.webhooks())
-    if as_json:
-        _print_json({"items": webhooks})
-        return _EXIT_DONE
-    console = results_console()
-    if not webhooks:
-        console.print("there are no webhooks; `halldetect webhooks add` makes one")
-    for webhook in webhooks:
-        for line in webhook_lines(webhook):
-            console.print(line, soft_wrap=True)
+        webhooks = service.webhooks()
+        if as_json:
+            _print_json({"items": list(webhooks)})
+            return _EXIT_DONE
+        console = results_console()
+        has_any = False
+        for webhook in webhooks:
+            has_any = True
+            for line in webhook_lines(webhook):
+                console.print(line, soft_wrap=True)
+        if not has_any:
+            console.print("there are no webhooks; `halldetect webhooks add` makes one")
     return _EXIT_DONE
 
 
@@ -74,6 +87,21 @@ def remove(webhook_id: int, settings: Settings) -> int:
         service.delete_webhook(webhook_id)
     results_console().print(f"webhook {webhook_id} is deleted")
     return _EXIT_DONE
+
+
+def _hand_over(document: dict[str, Any], told: str, *, as_json: bool) -> int:
+    """Print an answer that holds a secret."""
+    if as_json:
+        _print_json(document)
+        return _EXIT_DONE
+    sys.stdout.write(f"{document['secret']}\n")
+    sys.stdout.flush()
+    tell(f"{told}; its secret is not shown again")
+    return _EXIT_DONE
+
+
+def _moment(text: str) -> str:
+    return moment_text(datetime.fromisoformat(text))
 
 
 def _print_json(document: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from db.models.inputs import Document, Model, ModelKind, PolicyVersion
 from db.models.judgements import Rescoring, RescoringState, Review, Scoring
 from db.models.keys import ApiKey, ApiKeySecret
 from db.models.operations import IdempotencyKey, WorkerRow, WorkerState
-from db.models.webhooks import DeliveryState, Webhook, WebhookDelivery
+from db.models.webhooks import DeliveryState, Webhook, WebhookDelivery, WebhookSecret
 
 __all__ = [
     "WAITING",
@@ -33,6 +33,7 @@ __all__ = [
     "Verification",
     "Webhook",
     "WebhookDelivery",
+    "WebhookSecret",
     "WorkerRow",
     "WorkerState",
 ]

@@ -114,6 +114,19 @@ class Audit(Base):
             postgresql_where=text("lease_owner IS NOT NULL"),
         ),
         Index("ix_audits_status_id", "status", "id", postgresql_include=["faults"]),
+        # All that audits are listed by: what is rare or old is looked for here, not in the table.
+        Index(
+            "ix_audits_id_listed",
+            "id",
+            postgresql_include=[
+                "submitted_at",
+                "policy_id",
+                "api_key_id",
+                "status",
+                "label",
+                "outcome",
+            ],
+        ),
         Index(
             "ix_audits_unfinished_batch_id",
             "batch_id",

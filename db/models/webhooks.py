@@ -36,22 +36,43 @@ class DeliveryState(StrEnum):
 
 
 class Webhook(Base):
-    """An address that is told of every batch of one owner.
-
-    The secret stands here as it is, since a signature cannot be made from a digest of it.
-    """
+    """An address that is told of every batch of one owner."""
 
     __tablename__ = "webhooks"
     __table_args__ = (
         CheckConstraint(f"length(url) BETWEEN 1 AND {LONGEST_URL}", name="url_length"),
-        CheckConstraint("octet_length(secret) = 32", name="secret_length"),
     )
 
     id: Mapped[Id]
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id), index=True)  # whose it is
     url: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[CreatedAt]
+
+
+class WebhookSecret(Base):
+    """What messages of a webhook are signed with; rotation adds another.
+
+    One that was replaced signs, too, until `expires_at`. It stands here as it is, since a signature
+    cannot be made from a digest of it.
+    """
+
+    __tablename__ = "webhook_secrets"
+    __table_args__ = (
+        CheckConstraint("octet_length(secret) = 32", name="secret_length"),
+        # The newest alone has no end.
+        Index(
+            "uq_webhook_secrets_newest",
+            "webhook_id",
+            unique=True,
+            postgresql_where=text("expires_at IS NULL"),
+        ),
+    )
+
+    id: Mapped[Id]
+    webhook_id: Mapped[int] = mapped_column(ForeignKey(Webhook.id, ondelete="CASCADE"), index=True)
     secret: Mapped[bytes] = mapped_column(LargeBinary)
     created_at: Mapped[CreatedAt]
+    expires_at: Mapped[Moment | None]
 
 
 class WebhookDelivery(Base):
@@ -63,6 +84,7 @@ class WebhookDelivery(Base):
         UniqueConstraint("message_id"),
         CheckConstraint("attempts >= 0", name="attempts_not_negative"),
         CheckConstraint("(state = 'due') = (next_attempt_at IS NOT NULL)", name="next_if_due"),
+        CheckConstraint("(state = 'waiting') = (due_since IS NULL)", name="waiting_or_due_since"),
         CheckConstraint(
             "(state IN ('delivered', 'failed')) = (finished_at IS NOT NULL)",
             name="finished_if_final",
@@ -103,3 +125,4 @@ class WebhookDelivery(Base):
     last_status: Mapped[int | None] = mapped_column(SmallInteger)
     last_error: Mapped[str | None] = mapped_column(Text)
     finished_at: Mapped[Moment | None]
+    due_since: Mapped[Moment | None]  # when it was found that the batch had finished

@@ -26,7 +26,7 @@ def halldetect():
             input=stdin,
             capture_output=True,
             cwd=cwd,
-            timeout=120,
+            timeout=300,
             check=False,
             env={**inherited, "HALLDETECT_EXTRACTOR": "sentences", **environment},
         )
@@ -60,7 +60,7 @@ def halldetect_piped():
                 stdout=pipe,
                 stderr=subprocess.PIPE,
                 cwd=cwd,
-                timeout=120,
+                timeout=300,
                 check=False,
                 env={**os.environ, "HALLDETECT_EXTRACTOR": "sentences"},
             )

@@ -66,6 +66,13 @@ def wait_for(holds):
     return value
 
 
+def flower_sees(stack, node):
+    """Tell whether Flower knows a worker: it asks them, and waits a second for answers."""
+    user, _, place = stack.flower_url.removeprefix("http://").rpartition("@")
+    known = get(f"http://{place}/api/workers?refresh=1", user)
+    return any(name.startswith(node) for name in known)
+
+
 def test_a_stack_is_dumped_at_work_and_another_one_goes_on_with_it(start, operate, tmp_path):
     up = start("first")
     stack = up.wait_until(lambda stack: stack.is_ready)
@@ -88,6 +95,7 @@ def test_a_stack_is_dumped_at_work_and_another_one_goes_on_with_it(start, operat
     )
     try:
         wait_for(lambda: "nli-2@" in operate(up, "halldetect status"))
+        wait_for(lambda: flower_sees(stack, "nli-2@"))
         operate(up, runbook.commands("Drain a worker", containing="curl"))
         assert added.wait() == 0
     finally:

@@ -130,19 +130,19 @@ def test_bad_files_are_refused_before_anything_is_loaded(
 
 
 def test_an_interrupted_batch_says_how_to_go_on(write_lines, command):
-    folder = write_lines(*(line(TRUE, id=str(number)) for number in range(5_000)))
+    lines = 50_000  # which take minutes
+    folder = write_lines(*(line(TRUE, id=str(number)) for number in range(lines)))
     environment = {**os.environ, "HALLDETECT_EXTRACTOR": "sentences"}
     process = subprocess.Popen(
         [command, *ARGUMENTS], cwd=folder, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
+    while process.poll() is None:
         if (folder / "out.jsonl").exists() and (folder / "out.jsonl").stat().st_size:
             break
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate()
     assert process.returncode == 130, errors
     assert output == b""
     last = errors.decode().splitlines()[-1]
@@ -150,7 +150,7 @@ def test_an_interrupted_batch_says_how_to_go_on(write_lines, command):
     assert last.endswith("the same command again goes on from there")
     content = (folder / "out.jsonl").read_bytes()
     assert content.endswith(b"\n")
-    assert content.count(b"\n") < 5_000
+    assert content.count(b"\n") < lines
     assert [json.loads(text)["line"] for text in content.splitlines()] == list(
         range(1, content.count(b"\n") + 1)
     )

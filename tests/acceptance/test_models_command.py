@@ -65,7 +65,7 @@ def test_help_and_models_load_no_model_library(arguments):
         "assert not loaded, loaded\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr.decode()
 

@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import uuid
 
 import psutil
 
@@ -18,26 +19,28 @@ class ApiProcess:
     """Starts the API and speaks to it over sockets."""
 
     def __init__(self, folder, database_url, redis_url, **settings):
-        self.port = _free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.log = folder / f"api-{self.port}.log"
+        self._folder = folder
         kept = {name: value for name, value in os.environ.items() if "HALLDETECT" not in name}
         variables = {f"HALLDETECT_{name.upper()}": str(value) for name, value in settings.items()}
+        servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+        self._environment = kept | servers | variables
+        self._start()
+
+    def _start(self):
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = self._folder / f"api-{self.port}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "api"],
                 stdout=log,
                 stderr=log,
-                env=kept
-                | {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-                | {"HALLDETECT_API_PORT": str(self.port)}
-                | variables,
+                env=self._environment | {"HALLDETECT_API_PORT": str(self.port)},
             )
         self._process_seen = psutil.Process(self.process.pid)
 
     def wait_until_it_answers(self):
-        wait_until(lambda: self.process.poll() is not None or self._listens())
-        assert self.process.poll() is None, self.log.read_text()
+        wait_until(self._answers)
 
     def kill(self):
         self.process.kill()
@@ -69,9 +72,17 @@ class ApiProcess:
                 return error.code, error.headers, error.read()
 
     def entries(self, event=None):
-        """Return what it has logged."""
-        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        """Return what it has logged; a line that is being written counts when it is whole."""
+        *whole, _ = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = [json.loads(line) for line in whole]
         return [line for line in lines if event is None or event in line["event"]]
+
+    def entries_so_far(self, event=None):
+        """Return what it has logged once all answers that were received are in its log."""
+        marker = uuid.uuid4().hex
+        self.request("GET", "/healthz", headers={"X-Request-ID": marker})
+        wait_until(lambda: any(line.get("request_id") == marker for line in self.entries()))
+        return self.entries(event)
 
     def memory(self):
         """Return how many bytes of memory it holds."""
@@ -84,11 +95,26 @@ class ApiProcess:
             for connection in self._process_seen.net_connections(kind="tcp")
         )
 
-    def _listens(self):
+    def _answers(self):
+        if self.process.poll() is not None:
+            said = self.log.read_text()
+            assert "address already in use" in said, said
+            self._start()  # somebody else took the port before it did
         try:
-            return self.request("GET", "/healthz")[0] == 200
+            return self._listens() and self.request("GET", "/healthz")[0] == 200
         except OSError:
             return False
+
+    def _listens(self):
+        """Tell whether this very process has the port."""
+        try:
+            connections = self._process_seen.net_connections(kind="tcp")
+        except psutil.Error:
+            return False
+        return any(
+            connection.laddr.port == self.port and connection.status == psutil.CONN_LISTEN
+            for connection in connections
+        )
 
 
 def wait_until(holds, seconds=120):

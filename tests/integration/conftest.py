@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 
 import pytest
 
@@ -16,6 +17,14 @@ from halldetect.settings import Settings
 # As `halldetect.claims.llama_extractor` does, but before a test loads torch and OpenMP with it:
 # threads that spin while they wait starve each other on a busy machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+@pytest.fixture
+def refusing_port():
+    """A port that refuses connections, and that nobody else can take meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

@@ -94,7 +94,19 @@ class Service:
 
     def lines(self, name):
         text = self.logs[name].read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        whole = text[: text.rfind("\n") + 1]  # the last line may be half written
+        return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+
+    def wait_for_line(self, name, event, **fields):
+        """Wait until something was logged, which may come after what it is about can be seen."""
+
+        def is_logged():
+            return any(
+                line["event"] == event and fields.items() <= line.items()
+                for line in self.lines(name)
+            )
+
+        wait_until(is_logged)
 
     def metrics(self, name):
         if name == "api":
@@ -141,7 +153,10 @@ def audited(service):
     assert answer.headers["X-Request-ID"] == "trace-17"
     number = int(answer.json()["id"])
     wait_until(lambda: service.get(f"/v1/audits/{number}").json()["status"] == "completed")
-    wait_until(lambda: any(line["event"] == "run ended" for line in service.lines("worker")))
+    service.wait_for_line("api", "sent a wake-up", audit_id=number)
+    service.wait_for_line("api", "request", request_id="trace-17")
+    service.wait_for_line("worker", "audit completed", audit_id=number)
+    service.wait_for_line("worker", "run ended", stage="verification", audits=1)
     return number
 
 
@@ -183,15 +198,19 @@ def test_an_audit_of_a_batch_is_told_with_its_batch(service):
     )
     batch = int(answer.json()["id"])
     wait_until(lambda: service.get(f"/v1/batches/{batch}").json()["waiting"] == 0)
+    service.wait_for_line("api", "batch submitted", batch_id=batch)
     (submitted,) = [line for line in service.lines("api") if line["event"] == "batch submitted"]
     assert (submitted["batch_id"], submitted["audits"]) == (batch, 2)
     assert submitted["request_id"] == answer.headers["X-Request-ID"]
-    completed = [
-        line
-        for line in service.lines("worker")
-        if line["event"] == "audit completed" and line["batch_id"] == batch
-    ]
-    assert len({line["audit_id"] for line in completed}) == 2
+
+    def completed():
+        return {
+            line["audit_id"]
+            for line in service.lines("worker")
+            if line["event"] == "audit completed" and line["batch_id"] == batch
+        }
+
+    wait_until(lambda: len(completed()) == 2)
 
 
 def test_no_log_holds_a_text_or_a_secret(service, audited):

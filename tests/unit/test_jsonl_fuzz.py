@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from api.problems import Problem
+from api.upload_room import UploadRoom
 from api.uploads import Spool
 from halldetect.errors import InputError
 from halldetect.record import Record, RecordError, jsonl_lines, parse_record
@@ -80,7 +81,7 @@ def simple_lines(data):
 
 
 def spooled_lines(chunks, *, packed=False, longest=MOST):
-    with Spool(max_bytes=MOST * 100, packed=packed) as spool:
+    with Spool(max_bytes=MOST * 100, packed=packed, room=UploadRoom(1 << 40)) as spool:
         for chunk in chunks:
             spool.write(chunk)
         spool.finish()

@@ -117,3 +117,10 @@ def test_nobody_is_let_in_from_elsewhere_without_a_key(host):
 def test_secrets_are_not_shown():
     settings = load_settings(api_key="hd_secret", database_url="postgresql://a:secret@b/c")
     assert "secret" not in repr(settings) + str(settings)
+
+
+def test_the_room_for_uploads_is_that_of_four_unless_it_is_set_and_never_less_than_one(monkeypatch):
+    assert load_settings(max_upload_bytes=10).spooled_bytes == 40
+    assert load_settings(max_upload_bytes=10, max_spooled_bytes=10).spooled_bytes == 10
+    with pytest.raises(InputError, match=r"HALLDETECT_MAX_SPOOLED_BYTES: .* set it to 10 or more"):
+        load_settings(max_upload_bytes=10, max_spooled_bytes=9)

@@ -44,6 +44,7 @@ NEEDED = {
     ("GET", "/v1/scorings/{scoring_id}/comparison"): Scope.READ,
     ("POST", "/v1/webhooks"): Scope.SUBMIT,
     ("GET", "/v1/webhooks"): Scope.READ,
+    ("POST", "/v1/webhooks/{webhook_id}/rotate"): Scope.SUBMIT,
     ("DELETE", "/v1/webhooks/{webhook_id}"): Scope.SUBMIT,
 }
 BY_ID = sorted(route for route in NEEDED if "_id}" in route[1])
@@ -138,6 +139,8 @@ def send(client, method, path, ids, headers):
     body = None
     if path.endswith("/reviews") and method == "POST":
         body = {"reviewer": "bob", "verdict": "supported"}
+    if path.endswith("/rotate"):
+        body = {}
     return client.request(method, path.format(**ids), params=query, json=body, headers=headers)
 
 

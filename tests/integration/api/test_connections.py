@@ -83,6 +83,8 @@ def test_clients_that_go_away_cost_one_line_each(server, quiet, wait_until, path
                 b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             )
             assert read_all(connection).startswith(b"HTTP/1.1 200 ")
+        # An answer is logged once it has been sent.
+        wait_until(lambda: any("status" in entry for entry in logs))
     gone = [entry for entry in logs if "went away" in entry["event"]]
     assert len(gone) == 100
     assert {entry["log_level"] for entry in logs} == {"info"}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from api_process import ApiProcess
 from sqlalchemy import text
 
 JSONL = {"Content-Type": "application/jsonl"}
@@ -121,61 +117,46 @@ def test_a_running_request_holds_its_key(submit, sessions, stored):
 
 
 @pytest.fixture
-def start_api(database, redis_url, wait_until):
+def start_api(database, redis_url, tmp_path):
     processes = []
 
     def start():
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-        variables = {
-            "DATABASE_URL": database,
-            "REDIS_URL": redis_url,
-            "HALLDETECT_API_PORT": str(port),
-        }
-        process = subprocess.Popen(
-            [sys.executable, "-m", "api"],
-            env=os.environ | variables,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        processes.append(process)
-        url = f"http://127.0.0.1:{port}"
-
-        def answers():
-            assert process.poll() is None
-            try:
-                return httpx.get(f"{url}/readyz").status_code == 200
-            except httpx.TransportError:
-                return False
-
-        wait_until(answers)
-        return process, url
+        processes.append(ApiProcess(tmp_path, database, redis_url))
+        processes[-1].wait_until_it_answers()
+        return processes[-1]
 
     yield start
     for process in processes:
         process.kill()
-        process.wait()
 
 
 def test_a_server_that_is_killed_before_it_answers_leaves_nothing_behind(
     start_api, sessions, stored, wait_until
 ):
-    def send(url):
+    def send(api):
         return httpx.post(
-            f"{url}/v1/audits", json=TEXTS, headers={"Idempotency-Key": "k"}, timeout=60
+            f"{api.url}/v1/audits", json=TEXTS, headers={"Idempotency-Key": "k"}, timeout=60
         )
 
-    blocked = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-    process, url = start_api()
+    def blocked():
+        with sessions() as session:
+            return session.scalar(
+                text(
+                    "SELECT count(*) FROM pg_stat_activity"
+                    " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+                )
+            )
+
+    api = start_api()
     with ThreadPoolExecutor(1) as pool, sessions.begin() as other:
         # The audit is inserted, and its answer is not: the key cannot be written.
         other.execute(text("LOCK TABLE halldetect.idempotency_keys IN SHARE MODE"))
-        request = pool.submit(send, url)
-        wait_until(lambda: other.scalar(blocked) == 1)
-        os.kill(process.pid, signal.SIGKILL)
+        request = pool.submit(send, api)
+        wait_until(lambda: blocked() == 1)
+        api.kill()
         with pytest.raises(httpx.TransportError):
             request.result()
-    _, url = start_api()
-    wait_until(lambda: send(url).status_code == 202)
+    api = start_api()
+    wait_until(lambda: send(api).status_code == 202)
     assert stored("audits") == 1
-    assert send(url).headers["Idempotency-Replayed"] == "true"
+    assert send(api).headers["Idempotency-Replayed"] == "true"

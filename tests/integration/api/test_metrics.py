@@ -49,12 +49,16 @@ def test_an_idle_service_shows_every_figure_as_0(scrape):
     for queue in ("extraction", "nli", "maintenance"):
         for state in WorkerState:
             assert ("halldetect_workers", queue, state.value) in samples
+    for state in ("waiting", "due"):
+        assert ("halldetect_webhook_deliveries", state) in samples
+    assert ("halldetect_oldest_due_webhook_seconds",) in samples
     assert samples["halldetect_database_up",] == 1
     of_the_service = (
         "halldetect_audit",
         "halldetect_waiting",
         "halldetect_running",
         "halldetect_w",
+        "halldetect_oldest",
     )
     assert {value for name, value in samples.items() if name[0].startswith(of_the_service)} == {0}
 
@@ -84,6 +88,28 @@ def test_audits_are_counted_by_status_and_stage(scrape, upload, record, execute)
     assert 7200 <= samples["halldetect_oldest_waiting_seconds", "extraction"] < 7800
     assert 3600 <= samples["halldetect_oldest_waiting_seconds", "verification"] < 4200
     assert samples["halldetect_audit_faults",] == 4
+
+
+def test_messages_to_webhooks_are_counted_with_the_age_of_the_oldest(
+    scrape, client, upload, record, execute
+):
+    client.post("/v1/webhooks", json={"url": "https://hooks.example.org"})
+    for number in range(5):
+        upload(record(str(number)))
+    due = (
+        "UPDATE halldetect.webhook_deliveries SET state = 'due', next_attempt_at = now(),"
+        " due_since = now() - CAST(:age AS interval) WHERE batch_id = :batch"
+    )
+    execute(due, age="3 hours", batch=2)
+    execute(due, age="1 hour", batch=3)
+    execute(
+        "UPDATE halldetect.webhook_deliveries SET state = 'failed', finished_at = now(),"
+        " last_error = 'e', due_since = now() - interval '9 hours' WHERE batch_id = 4"
+    )
+    samples = scrape()
+    assert samples["halldetect_webhook_deliveries", "waiting"] == 2
+    assert samples["halldetect_webhook_deliveries", "due"] == 2
+    assert 3 * 3600 <= samples["halldetect_oldest_due_webhook_seconds",] < 3 * 3600 + 600
 
 
 def test_what_a_worker_holds_is_not_the_oldest_that_waits(scrape, upload, record, execute):

@@ -14,6 +14,7 @@ from halldetect.settings import load_settings
 
 TEXTS = {"source": "The mill closed in 1998.", "response": "The mill closed."}
 NO_BROKER = "redis://127.0.0.1:1/0"
+MILLISECONDS_AT_MOST = 60_000  # until a connection is really gone
 NO_DATABASE = "postgresql://nobody:secret@127.0.0.1:1/none"
 
 
@@ -26,7 +27,8 @@ def close_database(database, postgres):
         with psycopg.connect(postgres.url, autocommit=True) as connection:
             connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS {allowed}')
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+                "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE datname = %s",
+                [MILLISECONDS_AT_MOST, name],
             )
 
     yield switch
@@ -64,6 +66,36 @@ def test_without_a_database_it_says_503_and_recovers(client, close_database, rec
     for method, path, options in requests:
         assert client.request(method, path, **options).status_code in (200, 202), (method, path)
     assert stored("audits") == 4
+
+
+LOST_AT_COMMIT = """
+    CREATE FUNCTION lose_connection() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN {what}; RETURN NULL; END $$;
+    CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON halldetect.{table}
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lose_connection();
+"""
+LOSS = "PERFORM pg_terminate_backend(pg_backend_pid())"
+FULL_DISK = "RAISE 'no space' USING ERRCODE = 'disk_full'"
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "words"),
+    [
+        (LOSS, "outcome-unknown", "may be stored or not"),
+        (FULL_DISK, "unavailable", "nothing was stored"),
+    ],
+)
+def test_only_a_loss_during_the_commit_leaves_open_what_was_stored(
+    client, execute, record, jsonl, what, kind, words
+):
+    upload = {"content": jsonl(record("a")), "headers": {"Content-Type": "application/jsonl"}}
+    execute(LOST_AT_COMMIT.format(what=what, table="audits"))
+    for path, options in (("/v1/audits", {"json": TEXTS}), ("/v1/batches", upload)):
+        answer = client.post(path, **options)
+        assert answer.status_code == 503, answer.text
+        assert answer.json()["type"] == f"urn:halldetect:problem:{kind}"
+        assert words in answer.json()["detail"]
+        assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_without_a_broker_work_is_stored_all_the_same(database, stored, record, jsonl):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from api_process import ApiProcess
 
-from api import keys
-from api.request_rates import WRONG_KEYS_PER_MINUTE
+from api import dependencies, keys
+from api.request_rates import WRONG_KEYS_PER_MINUTE, RequestRates
 from db.api_keys import create_key, revoke_key, rotate_key
 from db.scopes import Scope
 
@@ -53,6 +54,12 @@ def count_lookups(monkeypatch):
     return lambda: len(asked)
 
 
+@pytest.fixture
+def time_stands_still(monkeypatch):
+    """Let no token come back, however long the requests take."""
+    monkeypatch.setattr(dependencies, "RequestRates", partial(RequestRates, clock=lambda: 1000.0))
+
+
 def bearer(secret):
     return {"Authorization": f"Bearer {secret}"}
 
@@ -71,7 +78,7 @@ def refused(answer, text):
 
 
 def test_a_key_that_is_used_too_often_is_refused_and_costs_no_query(
-    make_client, new_key, count_lookups
+    make_client, new_key, count_lookups, time_stands_still
 ):
     client = make_client(api_keys_required=True, requests_per_minute=5)
     _, busy = new_key()
@@ -99,7 +106,9 @@ def test_a_night_of_polling_and_submitting_is_within_the_default(make_client, ne
     assert answers == {202}
 
 
-def test_guesses_are_refused_before_the_database_is_asked(make_client, new_key, count_lookups):
+def test_guesses_are_refused_before_the_database_is_asked(
+    make_client, new_key, count_lookups, time_stands_still
+):
     client = make_client(api_keys_required=True)
     _, known = new_key()
     _, unused = new_key()

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
-
-from cli.stack.ports import free_port
+from api_process import ApiProcess
 
 LINES = 8_000
 RESPONSE = " ".join(f"The mill made {n} sacks of flour that year." for n in range(110))
@@ -21,31 +16,14 @@ ALLOWED = 3 * 2**20
 
 
 @pytest.fixture
-def api(database, redis_url, tmp_path, wait_until):
+def api(database, redis_url, tmp_path):
     """The API as a process of its own: (address, process id)."""
-    port = free_port()
-    kept = {name: value for name, value in os.environ.items() if "HALLDETECT" not in name}
-    servers = {"DATABASE_URL": database, "REDIS_URL": redis_url, "HALLDETECT_API_PORT": str(port)}
-    with (tmp_path / "api.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "api"], env=kept | servers, stdout=log, stderr=log
-        )
-    address = f"http://127.0.0.1:{port}"
+    process = ApiProcess(tmp_path, database, redis_url)
     try:
-        wait_until(lambda: process.poll() is not None or answers(f"{address}/readyz"))
-        assert process.poll() is None, (tmp_path / "api.log").read_text()
-        yield address, process.pid
+        process.wait_until_it_answers()
+        yield process.url, process.process.pid
     finally:
-        process.terminate()
-        process.wait()
-
-
-def answers(url):
-    try:
-        with urllib.request.urlopen(url):
-            return True
-    except urllib.error.URLError:
-        return False
+        process.stop()
 
 
 def upload(address, file):

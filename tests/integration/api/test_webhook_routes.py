@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pydantic_core import to_json
@@ -11,6 +12,7 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from db.batches import batch_state
+from db.webhook_secrets import MOST_SECRETS
 from db.webhooks import LISTED_DELIVERIES, MOST_WEBHOOKS
 
 URL = "https://hooks.example.org/T0/B1?token=of-the-receiver"
@@ -39,10 +41,77 @@ def test_a_webhook_is_made_and_its_secret_shown_once(client, add):
     assert kind == "whsec"
     assert len(base64.b64decode(secret)) == 32
     [item] = listed(client)["items"]
-    assert {**item, "secret": made["secret"]} == {**made, "deliveries": []}
+    assert {**item, "secret": made["secret"]} == {
+        **made,
+        "older_secrets_until": None,
+        "deliveries": [],
+    }
     assert secret not in json.dumps(logs, default=repr)
     assert "token" not in json.dumps(logs, default=repr)
     assert add().json()["secret"] != made["secret"]
+
+
+@pytest.fixture
+def rotate(client):
+    def run(number, **body):
+        return client.post(f"/v1/webhooks/{number}/rotate", json=body)
+
+    return run
+
+
+def test_a_secret_is_replaced_and_the_new_one_shown_once(client, add, rotate):
+    made = add().json()
+    with capture_logs() as logs:
+        answer = rotate(made["id"], overlap_seconds=3600)
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    rotated = answer.json()
+    assert set(rotated) == {"id", "secret", "older_secrets_until"}
+    assert rotated["id"] == made["id"]
+    assert rotated["secret"].startswith("whsec_")
+    assert len(base64.b64decode(rotated["secret"].removeprefix("whsec_"))) == 32
+    assert rotated["secret"] != made["secret"]
+    in_an_hour = datetime.now(UTC) + timedelta(hours=1)
+    until = datetime.fromisoformat(rotated["older_secrets_until"])
+    assert in_an_hour - timedelta(minutes=10) < until < in_an_hour + timedelta(minutes=10)
+    [item] = listed(client)["items"]
+    assert item["older_secrets_until"] == rotated["older_secrets_until"]
+    told = json.dumps(logs, default=repr) + json.dumps(item)
+    assert rotated["secret"].removeprefix("whsec_") not in told
+
+
+def test_without_more_the_old_secret_signs_for_a_day_too(add, rotate):
+    until = datetime.fromisoformat(rotate(add().json()["id"]).json()["older_secrets_until"])
+    assert abs(until - datetime.now(UTC) - timedelta(days=1)) < timedelta(minutes=10)
+
+
+def test_secrets_are_replaced_so_often_and_no_more(add, rotate):
+    number = add().json()["id"]
+    statuses = [rotate(number).status_code for _ in range(MOST_SECRETS)]
+    assert statuses == [200] * (MOST_SECRETS - 1) + [409]
+    refused = rotate(number).json()
+    assert refused["type"] == "urn:halldetect:problem:too-many-secrets"
+    assert rotate(number, overlap_seconds=0).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"overlap_seconds": -1},
+        {"overlap_seconds": 366 * 24 * 3600},
+        {"overlap_seconds": 1.5},
+        {"overlap_seconds": "60"},
+        {"overlap": 60},
+    ],
+)
+def test_overlaps_that_are_none_are_refused(add, rotate, body):
+    answer = rotate(add().json()["id"], **body)
+    assert answer.status_code == 422
+    assert "overlap" in answer.json()["detail"]
+
+
+def test_a_webhook_that_is_not_there_is_not_rotated(rotate):
+    assert rotate(99).status_code == 404
 
 
 def test_a_webhook_that_is_deleted_is_not_there(client, add, stored):
@@ -61,7 +130,7 @@ def test_deliveries_are_listed_with_their_state(client, add, upload, record, exe
     add()
     batches = [upload(record(f"r{number}")).json()["id"] for number in range(3)]
     execute(
-        "UPDATE halldetect.webhook_deliveries SET state = 'due', attempts = 2,"
+        "UPDATE halldetect.webhook_deliveries SET state = 'due', due_since = now(), attempts = 2,"
         " next_attempt_at = '2026-03-01', last_attempt_at = '2026-02-28', last_status = 503,"
         " last_error = 'it answered 503' WHERE batch_id = :id",
         id=int(batches[1]),
@@ -178,7 +247,7 @@ def test_what_the_setting_lists_is_allowed(make_client):
 def test_secrets_are_stored_and_no_reader_sees_them(add, sessions):
     secret = base64.b64decode(add().json()["secret"].removeprefix("whsec_"))
     with sessions.begin() as session:
-        assert session.scalar(text("SELECT secret FROM halldetect.webhooks")) == secret
+        assert session.scalar(text("SELECT secret FROM halldetect.webhook_secrets")) == secret
         session.execute(text("SET LOCAL ROLE halldetect_reader"))
         views = session.scalars(
             text("SELECT string_agg(pg_get_viewdef(oid), '') FROM pg_class WHERE relkind = 'v'")

@@ -14,7 +14,6 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from api_process import wait_until
 from stored_audits import complete_waiting
 
 from db.engine import make_engine, session_factory
@@ -104,18 +103,17 @@ def test_a_separator_in_a_text_is_text(audited, marker):
 def test_a_custom_id_forges_no_log_entry_and_sends_no_code_to_a_terminal(
     audited, client, halldetect, live
 ):
-    before = live.process.log.read_text()
+    before = len(live.process.entries_so_far())
     record = {"custom_id": EVIL_ID, "source": "S. T.", "response": "A dragon. A\x1b[31mB."}
     batch, [result] = audited(record)
     assert result["custom_id"] == EVIL_ID
     answer = client.get("/v1/audits", params={"custom_id": EVIL_ID})
     assert [item["id"] for item in answer.json()["items"]] == [result["id"]]
     assert client.get("/v1/audits/" + "1%0A2031 INFO%1B[2J").status_code == 404
-    wait_until(lambda: "2031 INFO" in live.process.log.read_text())
-    logged = live.process.log.read_text().removeprefix(before)
-    assert not set("\x1b\x9b\r\u2028") & set(logged)
-    for line in logged.splitlines():
-        assert json.loads(line)["event"] != "forged"
+    logged = live.process.entries_so_far()[before:]  # each line is JSON
+    assert any("2031 INFO" in entry.get("path", "") for entry in logged)
+    assert not set("\x1b\x9b\r\u2028") & set(live.process.log.read_text(encoding="utf-8"))
+    assert "forged" not in {entry["event"] for entry in logged}
     for command in (["status", batch], ["results", batch], ["failed"], ["status", batch, "--json"]):
         done = halldetect(*command)
         assert done.returncode in (0, 1), done.stderr
@@ -170,4 +168,4 @@ def test_a_bomb_is_refused_in_flat_memory(live, small_api, members):
     assert answer.status_code == 413
     assert "HALLDETECT_MAX_UPLOAD_BYTES" in answer.text
     assert memory.memory_info().rss - before < 40_000_000
-    assert httpx.get(f"{small_api.url}/healthz").status_code == 200
+    assert small_api.request("GET", "/healthz")[0] == 200

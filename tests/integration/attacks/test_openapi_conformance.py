@@ -32,6 +32,7 @@ from db.scopes import Scope
 from db.trails import StoredAudit
 from halldetect.settings import load_settings
 
+SECONDS_AT_MOST = 60  # for an answer
 EXAMPLES = os.environ.get("REQUESTS_TO_TRY")
 SEARCH = settings(
     max_examples=int(EXAMPLES or 10),
@@ -122,7 +123,9 @@ by_chance.config.generation.with_security_parameters = False  # and with no othe
 
 
 def test_the_live_document_is_the_one_that_is_tested(live):
-    assert httpx.get(f"{live.url}/openapi.json").json() == schema.raw_schema
+    assert (
+        httpx.get(f"{live.url}/openapi.json", timeout=SECONDS_AT_MOST).json() == schema.raw_schema
+    )
 
 
 @schema.parametrize()
@@ -133,6 +136,7 @@ def test_answers_are_as_documented(case, live):
     response = case.call_and_validate(
         base_url=live.url,
         headers=live.headers(who),
+        timeout=SECONDS_AT_MOST,
         excluded_checks=[positive_data_acceptance, ignored_auth],
     )
     assert_is_proper_json(response)
@@ -143,7 +147,7 @@ def test_answers_are_as_documented(case, live):
 def test_nothing_about_a_request_opens_what_a_key_is_not_for(case, live, answers_by_key):
     aim_at_what_is_stored(case, live)
     for who in ("nobody", *Scope):
-        response = case.call(base_url=live.url, headers=live.headers(who))
+        response = case.call(base_url=live.url, headers=live.headers(who), timeout=SECONDS_AT_MOST)
         if "nothing is found at this address" in response.text:
             return  # an id with a slash in it, for example
         case.validate_response(response, checks=[not_a_server_error, *CONFORMANCE])

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -98,7 +99,8 @@ def test_the_time_is_up_between_two_tokens_and_the_next_call_is_whole(extractor,
     over = extractor.extract(OTHER, 6, ends_at=time.monotonic())
     assert (over.output, over.finish, over.output_tokens) == ("", FinishReason.TIME, 0)
     now = iter([0.0] * 5)
-    monkeypatch.setattr(llama_extractor.time, "monotonic", lambda: next(now, 9.0))
+    clock = SimpleNamespace(monotonic=lambda: next(now, 9.0))
+    monkeypatch.setattr(llama_extractor, "time", clock)
     cut = extractor.extract(TEXT, 6, ends_at=9.0)
     assert (cut.finish, cut.output_tokens) == (FinishReason.TIME, 5)
     assert expected.output.startswith(cut.output)
@@ -119,7 +121,11 @@ def test_a_model_that_never_stops_costs_the_audit_its_time_and_no_sentence(
     monkeypatch.setattr(llama_extractor, "MAX_NEW_TOKENS", 10**9)
     monkeypatch.setattr(extractor, "_context_tokens", 10**10)
     monkeypatch.setattr(llama_extractor, "is_looping", lambda tokens: False)
-    auditor = Auditor(extractor, nli, PAPER, AuditOptions(extractor_seconds=0.5))
+    # A second a token, so that there are some however slow the machine is.
+    seconds = itertools.count(time.monotonic())
+    clock = SimpleNamespace(monotonic=lambda: next(seconds))
+    monkeypatch.setattr(llama_extractor, "time", clock)
+    auditor = Auditor(extractor, nli, PAPER, AuditOptions(extractor_seconds=20))
     result = auditor.audit(make_record(source=TEXT, response=TEXT))
     [call] = result.generations
     assert call.finish is FinishReason.TIME

@@ -8,7 +8,9 @@ from sqlalchemy import text
 from cli.prune_command import prune_database
 from halldetect.errors import InputError
 
-TODAY = datetime.now(UTC).date()
+
+def today():
+    return datetime.now(UTC).date()
 
 
 class Terminal(io.StringIO):
@@ -37,10 +39,11 @@ def audits(sessions):
 
 @pytest.fixture
 def prune(settings, monkeypatch):
-    def run(before=TODAY, agreed=False, as_json=False, answer=None):
+    def run(before=None, agreed=False, as_json=False, answer=None):
         stdin = io.StringIO() if answer is None else Terminal(answer)
         monkeypatch.setattr("sys.stdin", stdin)
-        return prune_database(str(before), settings, agreed=agreed, as_json=as_json)
+        day = str(today() if before is None else before)
+        return prune_database(day, settings, agreed=agreed, as_json=as_json)
 
     return run
 
@@ -77,10 +80,11 @@ def test_without_a_terminal_it_wants_to_be_told(old, prune, audits, capsys):
 
 
 def test_json_has_the_plan_and_what_was_done(old, prune, audits, capsys):
-    assert prune(agreed=True, as_json=True) == 0
+    day = today()
+    assert prune(day, agreed=True, as_json=True) == 0
     document = json.loads(capsys.readouterr().out)
+    assert document["plan"]["before"] == str(day)
     assert document["plan"]["audits"] == document["pruned"]["audits"] == 3
-    assert document["plan"]["before"] == str(TODAY)
     assert audits() == 0
     assert prune(as_json=True) == 0
     document = json.loads(capsys.readouterr().out)
@@ -117,7 +121,10 @@ def test_a_batch_that_stays_is_told(store, sessions, prune, capsys):
     store("The mill opened.", "It closed.")
     with sessions.begin() as session:
         session.execute(
-            text("UPDATE halldetect.audits SET finished_at = 'yesterday' WHERE line = 1")
+            text(
+                "UPDATE halldetect.audits SET finished_at = finished_at - interval '10 days'"
+                " WHERE line = 1"
+            )
         )
     prune()
     assert "the rest of their batch is not: 1" in capsys.readouterr().out
@@ -152,7 +159,7 @@ def _interrupt(*_):
 
 
 @pytest.mark.parametrize(
-    "before", ["", "March", "2026-13-01", "01.03.2026", str(TODAY + timedelta(days=2))]
+    "before", ["", "March", "2026-13-01", "01.03.2026", str(today() + timedelta(days=30))]
 )
 def test_what_is_no_day_in_the_past_is_refused(prune, before):
     with pytest.raises(InputError, match="--before"):

@@ -1,10 +1,10 @@
 import json
-import threading
+from functools import partial
 
 import pytest
 from sqlalchemy import func, select, update
 
-from cli.client import following, submission
+from cli.client import following, patience
 from db.batches import cancel_batch
 from db.models import Audit, Batch
 from halldetect.trail import Status
@@ -12,7 +12,7 @@ from halldetect.trail import Status
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch):
-    monkeypatch.setattr(submission, "_SECONDS_BEFORE_TRIES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(patience, "SHORTEST_PAUSE", 0.0)
     monkeypatch.setattr(following, "_SECONDS_BETWEEN_LOOKS", 0.01)
 
 
@@ -153,15 +153,25 @@ def test_a_running_batch_is_described(halldetect, write_records, sessions):
     assert (document["total"], document["waiting"], document["failed"]) == (3, 2, 1)
 
 
-def test_waiting_ends_with_the_batch_and_tells_failures(halldetect, write_records, sessions):
+def test_waiting_ends_with_the_batch_and_tells_failures(
+    halldetect, write_records, sessions, monkeypatch
+):
     write_records("It opened in 1900.", "Nobody was hurt.")
-    end = threading.Timer(0.5, end_audit, (sessions, 2, Status.FAILED))
-    cancel = threading.Timer(1.0, _cancel_first, (sessions,))
-    end.start()
-    cancel.start()
+    # What happens between one look at the batch and the next.
+    happenings = iter(
+        [partial(end_audit, sessions, 2, Status.FAILED), partial(_cancel_first, sessions)]
+    )
+    look, seen = following._look, []
+
+    def look_and_let_happen(service, batch_id):
+        found = look(service, batch_id)
+        seen.append(found[0]["waiting"])
+        next(happenings, lambda: None)()
+        return found
+
+    monkeypatch.setattr(following, "_look", look_and_let_happen)
     done = halldetect("submit", "in.jsonl", "--wait", "--json")
-    end.join()
-    cancel.join()
+    assert seen == [2, 1, 0]
     assert done.exit_code == 2
     document = json.loads(done.stdout)
     assert (document["status"], document["failed"], document["cancelled"]) == ("cancelled", 1, 1)
@@ -210,7 +220,8 @@ def test_results_come_whole_and_in_the_order_of_the_file(
     assert printed.encode() == (tmp_path / "out.jsonl").read_bytes()
 
 
-def test_a_service_that_is_not_there_has_an_exit_code_of_its_own(run, write_records):
+def test_a_service_that_is_not_there_has_an_exit_code_of_its_own(run, write_records, monkeypatch):
+    monkeypatch.setattr(patience, "LONGEST_WAIT", 0.0)
     write_records("It opened in 1900.")
     for arguments in (("submit", "in.jsonl"), ("status", "1"), ("results", "1"), ("cancel", "1")):
         done = run("http://127.0.0.1:9", *arguments)

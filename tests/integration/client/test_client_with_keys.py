@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cli.client import submission
+from cli.client import patience
 from db.api_keys import create_key, revoke_key
 from db.scopes import Scope
 
@@ -31,7 +31,7 @@ SUBMITTING = ["submit", "cancel", "rescore", "retry", ["webhooks", "add"], ["web
 @pytest.fixture(autouse=True)
 def _keys_in_force(monkeypatch):
     monkeypatch.setenv("HALLDETECT_API_KEYS_REQUIRED", "true")
-    monkeypatch.setattr(submission, "_SECONDS_BEFORE_TRIES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(patience, "SHORTEST_PAUSE", 0.0)
 
 
 @pytest.fixture

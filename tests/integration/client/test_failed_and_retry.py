@@ -3,7 +3,7 @@ import json
 import pytest
 from sqlalchemy import text
 
-from cli.client import service
+from cli.client import failed_command, service
 
 
 @pytest.fixture
@@ -43,6 +43,30 @@ def test_what_failed_is_listed_newest_first_over_all_pages(halldetect, batch, fa
     assert "2 failed audits" in done.stderr
     items = [json.loads(line) for line in halldetect("failed", "--json").stdout.splitlines()]
     assert [(item["id"], item["faults"]) for item in items] == [("3", 3), ("1", 3)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown", "remainder"),
+    [
+        (["--limit", "1"], 1, "these are the newest 1, and there are more"),
+        (["--limit", "2", "--batch", "1"], 2, "these are the newest 2 of 3, and there are more"),
+        (["--limit", "1", "--json"], 1, "these are the newest 1, and there are more"),
+        (["--limit", "3"], 3, None),
+        (["--json"], 3, None),
+        ([], 2, "these are the newest 2, and there are more"),
+    ],
+)
+def test_a_long_list_ends_and_says_so(
+    halldetect, batch, fail, monkeypatch, arguments, shown, remainder
+):
+    monkeypatch.setattr(service, "_PAGE", 1)
+    monkeypatch.setattr(failed_command, "_MOST_AS_TEXT", 2)
+    fail(1, 2, 3)
+    done = halldetect("failed", *arguments)
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) == (shown if "--json" in arguments else 2 * shown)
+    assert "there are more" not in done.stderr if remainder is None else remainder in done.stderr
 
 
 def test_a_batch_can_be_chosen(halldetect, batch, fail):

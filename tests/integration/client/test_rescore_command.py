@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from types import SimpleNamespace
 
 import pytest
 from rescored_audits import rescorer
@@ -154,7 +155,7 @@ def test_an_interrupt_says_that_it_goes_on(halldetect, batches, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.rescore_command.time.sleep", interrupt)
+    monkeypatch.setattr("cli.rescore_command.time", SimpleNamespace(sleep=interrupt))
     done = halldetect("rescore", "--policy", "paper")
     assert done.exit_code == 130
     assert "rescoring 1 goes on" in done.stderr

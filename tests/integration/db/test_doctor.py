@@ -200,8 +200,9 @@ def test_messages_that_nobody_sends(batch, find, execute, sessions):
     with sessions.begin() as session:
         create_webhook(session, "https://hooks.example.org")
     execute(
-        "INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id, state, next_attempt_at)"
-        " SELECT w.id, b.id, 'due', now() - interval '20 minutes'"
+        "INSERT INTO halldetect.webhook_deliveries"
+        " (webhook_id, batch_id, state, next_attempt_at, due_since)"
+        " SELECT w.id, b.id, 'due', now() - interval '20 minutes', now()"
         " FROM halldetect.webhooks AS w, halldetect.batches AS b"
     )
     assert "unsent_webhooks" not in find()
@@ -233,8 +234,10 @@ def test_without_any_worker_it_is_missed_once_there_is_something_to_do(
     execute("DELETE FROM halldetect.webhook_deliveries")
     assert find() == {}
     execute(
-        "INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id, state, next_attempt_at)"
-        " SELECT w.id, b.id, 'due', now() FROM halldetect.webhooks AS w, halldetect.batches AS b"
+        "INSERT INTO halldetect.webhook_deliveries"
+        " (webhook_id, batch_id, state, next_attempt_at, due_since)"
+        " SELECT w.id, b.id, 'due', now(), now()"
+        " FROM halldetect.webhooks AS w, halldetect.batches AS b"
     )
     assert list(find()) == ["maintenance"]
     execute("DELETE FROM halldetect.webhook_deliveries")

@@ -39,12 +39,17 @@ def catalogue(engine):
         return [tuple(row) for row in connection.execute(text(CATALOGUE))]
 
 
-NEW_WEBHOOK = "INSERT INTO halldetect.webhooks (url, secret) VALUES"
+NEW_WEBHOOK = "INSERT INTO halldetect.webhooks (url) VALUES"
 NEW_DELIVERY = (
-    f"{NEW_WEBHOOK} ('https://a.example', sha256(''));"
+    f"{NEW_WEBHOOK} ('https://a.example');"
     " INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id, state, attempts,"
     " next_attempt_at, last_attempt_at, last_status, last_error, finished_at)"
     " SELECT w.id, b.id, {} FROM halldetect.webhooks AS w, halldetect.batches AS b"
+)
+NEW_WEBHOOK_SECRET = (
+    f"{NEW_WEBHOOK} ('https://a.example');"
+    " INSERT INTO halldetect.webhook_secrets (webhook_id, secret, expires_at)"
+    " SELECT id, {} FROM halldetect.webhooks"
 )
 NEW_KEY = "INSERT INTO halldetect.api_keys (name, scopes) VALUES"
 NEW_SECRET = "INSERT INTO halldetect.api_key_secrets (api_key_id, sha256, expires_at) VALUES"
@@ -96,11 +101,20 @@ def fill_every_table(database, service):
                 headers, body)
             SELECT max(id), 'k', decode(repeat('00', 32), 'hex'), 202, '{}', ''
             FROM halldetect.api_keys;
-            INSERT INTO halldetect.webhooks (url, secret)
-            VALUES ('https://hooks.example.org', sha256(''));
+            INSERT INTO halldetect.webhooks (url) VALUES ('https://hooks.example.org');
+            INSERT INTO halldetect.webhook_secrets (webhook_id, secret, expires_at)
+            SELECT max(id), sha256(random()::text::bytea), expires_at
+            FROM halldetect.webhooks, unnest(ARRAY[NULL, now()]) AS expires_at
+            GROUP BY expires_at;
             INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id)
             SELECT w.id, b.id FROM halldetect.webhooks AS w, halldetect.batches AS b
             ON CONFLICT DO NOTHING;
+            INSERT INTO halldetect.webhook_deliveries (webhook_id, batch_id, state, attempts,
+                last_attempt_at, last_status, finished_at, due_since)
+            SELECT w.id, b.id, 'delivered', 1, now(), 200, now(), now()
+            FROM halldetect.webhooks AS w, halldetect.batches AS b LIMIT 1
+            ON CONFLICT (webhook_id, batch_id) DO UPDATE SET state = 'delivered', attempts = 1,
+                last_attempt_at = now(), last_status = 200, finished_at = now(), due_since = now();
             """
         )
         for table in Base.metadata.sorted_tables:
@@ -202,8 +216,12 @@ def test_two_programs_may_migrate_at_once(empty_database):
         (f"{NEW_KEY} ('a', '{{read,all}}')", "ck_api_keys_scopes_known"),
         (f"{NEW_KEY} ('', '{{read}}')", "ck_api_keys_name_length"),
         ("UPDATE halldetect.audits SET api_key_id = 99", "fk_audits_api_key_id"),
-        (f"{NEW_WEBHOOK} ('', sha256(''))", "ck_webhooks_url_length"),
-        (f"{NEW_WEBHOOK} ('https://a.example', '\\x00')", "ck_webhooks_secret_length"),
+        (f"{NEW_WEBHOOK} ('')", "ck_webhooks_url_length"),
+        (NEW_WEBHOOK_SECRET.format("'\\x00', NULL"), "ck_webhook_secrets_secret_length"),
+        (
+            NEW_WEBHOOK_SECRET.format("sha256(''), unnest(ARRAY[NULL, NULL]::timestamptz[])"),
+            "uq_webhook_secrets_newest",
+        ),
         *(
             (NEW_DELIVERY.format(values), f"ck_webhook_deliveries_{constraint}")
             for values, constraint in (
@@ -221,6 +239,7 @@ def test_two_programs_may_migrate_at_once(empty_database):
                 ("'delivered', 1, NULL, now(), NULL, NULL, now()", "success_if_delivered"),
                 ("'delivered', 1, NULL, now(), 200::smallint, 'e', now()", "success_if_delivered"),
                 ("'failed', 1, NULL, now(), NULL, NULL, now()", "error_if_failed"),
+                ("'failed', 0, NULL, NULL, NULL, 'e', now()", "waiting_or_due_since"),
             )
         ),
     ],

@@ -138,7 +138,7 @@ def test_a_lock_ends_with_its_connection(engine, sessions):
     with sessions.begin() as session:
         session.execute(
             text(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+                "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory'"
                 " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
             )
         )

@@ -241,10 +241,9 @@ def test_a_hub_model_that_cannot_be_fetched_is_one_error_at_once(
 ) -> None:
     """Sockets are blocked in all tests, so the hub is out of reach."""
     monkeypatch.chdir(tmp_path)
-    started = time.monotonic()
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits and tries again"))
     with pytest.raises(ModelError, match="download failed") as caught:
         TorchNliModel.load(location)
-    assert time.monotonic() - started < 20
     assert "\n" not in str(caught.value)
     assert "give a local folder" in str(caught.value)
 

@@ -6,14 +6,14 @@ import base64
 import json
 import socket
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 import redis
 
-from cli.stack.ports import free_port
 from cli.stack.valkey import ValkeyServer
 from db.line import Stage
+from queues import wake_ups as wake_ups_module
 from queues.celery_app import make_app
 from queues.names import Queue, Task, queue_of
 from queues.wake_ups import QueueUnavailable, WakeUps
@@ -40,8 +40,8 @@ def test_no_reply_queue_and_no_result_is_left_behind(redis_url):
     assert {key for key in keys if not key.startswith("_kombu.binding.")} == {"extraction"}
 
 
-def test_a_broker_that_is_gone_is_one_clear_error():
-    wake_ups = WakeUps(make_app(f"redis://:secret@127.0.0.1:{free_port()}/0", "test"))
+def test_a_broker_that_is_gone_is_one_clear_error(refusing_port):
+    wake_ups = WakeUps(make_app(f"redis://:secret@127.0.0.1:{refusing_port}/0", "test"))
     with pytest.raises(QueueUnavailable, match="Redis did not take a wake-up") as error:
         wake_ups.send(Stage.EXTRACTION, batch_id=1, reason="submitted")
     assert "secret" not in str(error.value)
@@ -51,37 +51,35 @@ def test_a_broker_that_is_gone_is_one_clear_error():
 
 @pytest.fixture
 def silent_server():
-    """A server that takes connections and never answers, and how many it was offered."""
-    offered = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    """A server that never answers, and a function to how many connections were made meanwhile."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listener.setblocking(False)
 
-        def accept():
-            with suppress(OSError):  # it is closed
+        def made():
+            count = 0
+            with suppress(BlockingIOError):  # there are no more
                 while True:
-                    offered.append(listener.accept()[0])
+                    stack.enter_context(listener.accept()[0])
+                    count += 1
+            return count
 
-        accepting = threading.Thread(target=accept)
-        accepting.start()
-        yield listener.getsockname()[1], offered
-        listener.shutdown(socket.SHUT_RDWR)
-        accepting.join()
-    for connection in offered:
-        connection.close()
+        yield listener.getsockname()[1], made
 
 
-def test_a_broker_that_stands_still_is_not_waited_for_by_every_sender(silent_server):
-    port, offered = silent_server
+def test_a_broker_that_stands_still_is_not_waited_for_by_every_sender(silent_server, monkeypatch):
+    port, connections_made = silent_server
+    monkeypatch.setattr(wake_ups_module, "_SILENCE", 600)
     app = make_app(f"redis://127.0.0.1:{port}/0", "test")
     app.conf.broker_transport_options |= {"socket_timeout": 1}
     wake_ups = WakeUps(app)
     with pytest.raises(QueueUnavailable, match="Redis did not take a wake-up"):
         wake_ups.send(Stage.EXTRACTION, batch_id=1, reason="submitted")
-    before = len(offered)
-    assert before > 0
+    assert connections_made() > 0
     for _ in range(5):
         with pytest.raises(QueueUnavailable, match="Redis did not answer a moment ago"):
             wake_ups.send(Stage.EXTRACTION, batch_id=1, reason="submitted")
-    assert len(offered) == before
+    assert connections_made() == 0
 
 
 def is_sent(wake_ups):

@@ -27,6 +27,13 @@ def worker_environment(database, redis_url, **settings):
     }
 
 
+def entries(log):
+    """Return the entries of a log as far as they are whole: the last line may be half written."""
+    written = log.read_text(encoding="utf-8", errors="replace")
+    lines = written[: written.rfind("\n") + 1].splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
 class CeleryProcess:
     """One process: ``celery -A app command``."""
 
@@ -43,9 +50,7 @@ class CeleryProcess:
 
     def events(self, name):
         """Return the log entries whose event begins with `name`."""
-        lines = self.log.read_text(encoding="utf-8").splitlines()
-        parsed = [json.loads(line) for line in lines if line.startswith("{")]
-        return [line for line in parsed if line["event"].startswith(name)]
+        return [entry for entry in entries(self.log) if entry["event"].startswith(name)]
 
     def end(self, number=signal.SIGTERM):
         """Send a signal, and return the exit code."""

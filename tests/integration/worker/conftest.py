@@ -76,7 +76,10 @@ def wake_ups(redis_url):
 
 @pytest.fixture
 def start_worker(database, wake_ups, encoder, extractor, monkeypatch):
-    """Return a function: queues and settings to a worker process whose models are loaded."""
+    """Return a function: queues and settings to a worker process whose models are loaded.
+
+    A run has time for everything that waits, on a machine that stands still for a while, too.
+    """
     models = LoadedModels(
         ExtractionModels(extractor, encoder.tokenizer),
         VerificationModels(
@@ -88,7 +91,7 @@ def start_worker(database, wake_ups, encoder, extractor, monkeypatch):
 
     def start(*queues, **settings):
         process = WorkerProcess(
-            Settings(extractor="sentences", **settings),
+            Settings(extractor="sentences", **{"run_seconds": 600, **settings}),
             database_url=database,
             wake_ups=wake_ups,
             node=f"{queues[0]}@test",

@@ -15,13 +15,19 @@ from queues.names import Queue
 
 
 def test_workers_share_the_work_and_do_none_of_it_twice(
-    start_celery, submit, wake_ups, worker_rows, states, rows
+    start_faulty, submit, wake_ups, worker_rows, states, rows, faults, is_waiting
 ):
     names = ["extraction", "extraction-2", "nli", "nli-2"]
-    workers = start_celery(*names, load_audits=2, extraction_load_audits=2)
+    sizes = {"load_audits": 2, "extraction_load_audits": 2, "run_seconds": 600}
+    workers = start_faulty(*names, **sizes)
     wait_until(lambda: worker_rows() == [(WorkerState.READY, None)] * 4)
-    batch = submit(*[f"The mill opened in {1900 + n}. Nobody was hurt." for n in range(40)])
+    batch = submit(*[f"The barge met the ferry in {1900 + n}. Nobody fell." for n in range(40)])
     wake_ups.send(Stage.EXTRACTION, batch_id=batch, reason="submitted")
+    # While one is busy the other is woken, and neither is so quick that nothing is left.
+    wait_until(lambda: all(map(is_waiting, workers[:2])))
+    (faults / "go-barge").touch()
+    wait_until(lambda: all(map(is_waiting, workers[2:])))
+    (faults / "go").touch()
     wait_until(lambda: {status for status, _, _ in states()} == {"completed"})
     # Each audit was claimed once a stage.
     assert states() == [("completed", 2, 0)] * 40
@@ -83,7 +89,7 @@ def test_a_worker_without_its_model_says_so_and_leaves_wake_ups_to_others(
     start_worker("extraction").run(Stage.EXTRACTION)
     # A message that it had asked for before may come, and is put back.
     wait_until(lambda: wake_ups.queued(Queue.NLI) == 1)
-    wait_until(lambda: len(worker_rows()) == 2)
+    wait_until(lambda: WorkerState.FAILED in dict(worker_rows()))
     (error,) = [error for state, error in worker_rows() if state is WorkerState.FAILED]
     assert str(folder) in error
     assert worker.process.poll() is None

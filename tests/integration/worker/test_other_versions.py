@@ -87,8 +87,9 @@ def test_a_sweeper_of_another_version_takes_nobodys_audit_away(
 
 
 def test_a_worker_waits_for_the_migration_of_an_older_database(
-    start_worker, submit, states, database, worker_rows, sessions
+    start_worker, submit, states, database, worker_rows, monkeypatch
 ):
+    monkeypatch.setattr("worker.models._FIRST_PAUSE_SECONDS", 0.1)
     submit("The mill opened in 1900.")
     downgrade(database, "-1")
     worker = start_worker("extraction")

@@ -42,7 +42,7 @@ def halldetect(database, redis_url, monkeypatch):
 @pytest.fixture
 def supervised(database, redis_url, faults, tmp_path):
     """Keep an NLI worker running, as `halldetect up` does, and return how often it was started."""
-    environment = worker_environment(database, redis_url, lease_seconds=4)
+    environment = worker_environment(database, redis_url)
     environment["FAULTS_FOLDER"] = str(faults)
     celery = ["-m", "celery", "-A", "faulty_worker", "worker", "-Q", "nli", "-n", "nli@%h"]
     launches = []

@@ -34,13 +34,27 @@ HISTORY = """
             ARRAY[0.25, 0.25, 0.5]
         FROM halldetect.audits, generate_series(0, 1) AS position
 """
-# Small chunks, so that a run takes long enough to be killed.
+# Small chunks; with a file to make it stands still over the third before that is committed.
 RUN = """
 import sys, threading
+from pathlib import Path
 from db import stored_matrices
 from db.engine import make_engine
+from worker import rescoring
 from worker.rescoring import Rescorer
 stored_matrices.MOST_AUDITS = 5
+store, calls = rescoring.store_scorings, []
+
+def store_and_stop(*arguments):
+    stored = store(*arguments)
+    calls.append(stored)
+    if len(calls) == 3:
+        Path(sys.argv[3]).touch()
+        threading.Event().wait()
+    return stored
+
+if len(sys.argv) == 4:
+    rescoring.store_scorings = store_and_stop
 Rescorer(make_engine(sys.argv[1]), None, run_seconds=600, stopping=threading.Event()).run(
     int(sys.argv[2]))
 """
@@ -116,16 +130,17 @@ def wait_until(holds):
 
 
 def test_a_job_that_is_killed_goes_on_where_it_was(
-    start, database, rescoring, status, scorings, nobody_holds_it
+    start, database, rescoring, status, scorings, nobody_holds_it, tmp_path
 ):
-    first = start("-c", RUN, database, str(rescoring))
-    wait_until(lambda: status().scored > 0)
+    stands_still = tmp_path / "stands-still"
+    first = start("-c", RUN, database, str(rescoring), str(stands_still))
+    wait_until(stands_still.exists)
     first.send_signal(signal.SIGKILL)
     first.wait()
     wait_until(nobody_holds_it)  # its server process has yet to notice
     killed = status()
     assert killed.state is RescoringState.RUNNING
-    assert 0 < killed.scored < AUDITS
+    assert killed.scored == 10
     assert scorings() == killed.scored
     second = start("-c", RUN, database, str(rescoring))
     assert second.wait() == 0

@@ -26,28 +26,18 @@ from db.models import WorkerState
 SOURCE = " ".join(f"The mill made {n} sacks of flour in week {n}." for n in range(3))
 RESPONSE = " ".join(f"The mill made {n} sacks of flour in week {n}." for n in range(2))
 AUDITS = 20
-QUICK = {"lease_seconds": 4, "sweep_seconds": 1}
+QUICK = {"sweep_seconds": 1}
 COMPLETED = "SELECT count(*) FROM halldetect.audits WHERE status = 'completed'"
 BEGUN = "SELECT count(*) FROM halldetect.audits WHERE lease_begun"
 SCORES = "SELECT id, fedscore FROM halldetect.audits WHERE status = 'completed' ORDER BY id"
 
 
 @pytest.fixture
-def submit_batch(submit, wake_ups):
-    """Return a function: submit a batch that takes a worker a while, and tell the workers."""
-
-    def submit_batch():
-        responses = [f"{RESPONSE} It closed in {1900 + n}." for n in range(AUDITS)]
-        batch = submit(*responses, source=SOURCE)
-        wake_ups.send(Stage.EXTRACTION, batch_id=batch, reason="submitted")
-
-    return submit_batch
-
-
-@pytest.fixture
-def batch(submit_batch):
-    """A batch whose workers are told of it."""
-    submit_batch()
+def batch(submit, wake_ups):
+    """Store a batch half-way through which a faulty worker waits, and tell the workers."""
+    responses = [f"{RESPONSE} It closed in {1900 + n}." for n in range(AUDITS)]
+    responses[AUDITS // 2] = "The ferry sails at noon."
+    wake_ups.send(Stage.EXTRACTION, batch_id=submit(*responses, source=SOURCE), reason="submitted")
 
 
 @pytest.fixture
@@ -83,13 +73,6 @@ def analyst(postgres):
         connection.execute(f"DROP ROLE {name}")
 
 
-def end(workers):
-    """Ask workers to end, and return their exit codes."""
-    for worker in workers:
-        worker.process.send_signal(signal.SIGTERM)
-    return [worker.process.wait() for worker in workers]
-
-
 @contextmanager
 def plain_worker(command, environment, folder):
     """Run the command of a worker, and end it if it has not ended."""
@@ -110,37 +93,48 @@ def plain_worker(command, environment, folder):
 
 
 def test_a_worker_is_added_and_drained_in_the_middle_of_a_batch(
-    start_celery, batch, database, redis_url, operate, rows, states, tmp_path
+    start_faulty, batch, database, redis_url, operate, rows, states, faults, is_waiting, tmp_path
 ):
-    start_celery("extraction", "nli", load_audits=2)
+    _, busy = start_faulty("extraction", "nli", load_audits=2)
+    wait_until(lambda: is_waiting(busy))
     here = socket.gethostname()
     held = (
         "SELECT count(*) FILTER (WHERE lease_begun), count(*) FROM halldetect.audits"
         f" WHERE lease_owner LIKE 'nli-2@{here}/%'"
     )
+    reports = f"SELECT FROM halldetect.workers WHERE name LIKE 'nli-2@{here}/%'"
     environment = worker_environment(database, redis_url, load_audits=2)
-    with plain_worker(runbook.commands("Add a worker"), environment, tmp_path) as added:
-        wait_until(lambda: rows(held)[0][0] > 0)
+    with (
+        psycopg.connect(database) as writing,
+        plain_worker(runbook.commands("Add a worker"), environment, tmp_path) as added,
+    ):
+        # It cannot write what it has begun before it is drained, however quick it is.
+        writing.execute("LOCK TABLE halldetect.verifications IN SHARE MODE")
+        wait_until(lambda: rows(held)[0][0] > 0 and rows(reports))
         assert f"nli-2@{here} " in operate("halldetect status")
         # It says that nobody answered: a worker that ends does not.
         operate(runbook.commands("Drain a worker", containing="celery").rstrip() + " || true")
+        writing.commit()
         assert added.wait() == 0
     assert rows(held) == [(0, 0)]
     shown = json.loads(operate("halldetect status --json"))
     left = [worker["name"].partition("/")[0] for worker in shown["workers"]]
     assert left == [f"extraction@{here}", f"nli@{here}"]
+    (faults / "go").touch()
     wait_until(lambda: {status for status, _, _ in states()} == {"completed"})
     assert {faults for _, _, faults in states()} == {0}
 
 
 def test_a_dump_of_a_working_service_is_restored_and_worked_on(
-    start_celery, batch, operate, rows, new_server, analyst, redis_url
+    start_faulty, start_celery, batch, operate, rows, new_server, analyst, redis_url, faults
 ):
     everyone = ("extraction", "nli", "maintenance", "beat")
-    before = start_celery(*everyone, load_audits=2, **QUICK)
+    before = start_faulty(*everyone, load_audits=2, **QUICK)
     wait_until(lambda: rows(COMPLETED) > [(0,)] and rows(BEGUN) > [(0,)])
     operate(runbook.commands("Back up"))
-    end(before)
+    (faults / "go").touch()
+    for worker in before:
+        worker.end()
     restore = "Restore on a server of your own"
     operate(runbook.commands(restore, containing="pg_restore"), database=new_server)
 
@@ -168,16 +162,29 @@ def test_a_dump_of_a_working_service_is_restored_and_worked_on(
 
 
 def test_an_upgrade_in_the_middle_of_a_batch_loses_and_charges_nothing(
-    start_celery, batch, submit_batch, operate, rows, states, worker_rows, database, nothing_is_held
+    start_faulty,
+    start_celery,
+    batch,
+    operate,
+    rows,
+    states,
+    worker_rows,
+    database,
+    nothing_is_held,
+    faults,
+    is_waiting,
 ):
-    before = start_celery(
+    before = start_faulty(
         "extraction", "nli", "maintenance", load_audits=2, extraction_load_audits=2
     )
-    wait_until(lambda: rows(COMPLETED) > [(0,)] and rows(BEGUN) > [(0,)])
+    wait_until(lambda: rows(COMPLETED) > [(0,)] and is_waiting(before[1]))
     operate(runbook.commands("Upgrade", containing="pg_dump"))
-    submit_batch()  # they may have done the first one meanwhile
-    wait_until(lambda: rows(BEGUN) > [(0,)])
-    assert end(before) == [0, 0, 0]
+    for worker in before:
+        worker.process.send_signal(signal.SIGTERM)
+    state = "SELECT state FROM halldetect.workers WHERE name LIKE 'nli@%'"
+    wait_until(lambda: rows(state) == [(WorkerState.STOPPING,)])
+    (faults / "go").touch()
+    assert [worker.process.wait() for worker in before] == [0, 0, 0]
     assert nothing_is_held()
     assert worker_rows() == []
     # As an older version left it: nothing of the newer one's tables is there.

@@ -200,6 +200,7 @@ def test_a_model_that_does_not_load_shows_in_the_state(start_worker, value, monk
         raise OSError("no such file")
 
     monkeypatch.setattr(process_module, "load_models", fail)
+    monkeypatch.setattr("worker.models._FIRST_PAUSE_SECONDS", 600.0)  # it is not tried again here
     process._models.declare_broken("it gives NaN")
     assert value(process, "model_load_failures_total") == 1
     assert value(process, "worker_state", state="failed") == 1

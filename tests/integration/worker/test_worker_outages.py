@@ -9,7 +9,6 @@ import pytest
 import redis
 from sqlalchemy.engine import make_url
 
-from cli.stack.ports import free_port
 from db.engine import DatabaseUnavailable
 from db.line import Stage
 from db.workers import live_workers
@@ -66,8 +65,18 @@ def wait_until(holds):
 
 @pytest.mark.parametrize("stage", list(Stage))
 def test_without_postgres_the_run_ends_and_the_audits_come_back_blameless(
-    start_worker, submit, states, rows, nothing_is_held, encoder, extractor, outage, stage
+    start_worker,
+    submit,
+    states,
+    rows,
+    nothing_is_held,
+    encoder,
+    extractor,
+    outage,
+    stage,
+    monkeypatch,
 ):
+    monkeypatch.setattr("worker.pauses._FIRST_SECONDS", 0.01)
     submit(*[f"The mill opened in {1900 + n}." for n in range(4)])
     process = start_worker("extraction", "nli", load_audits=2, extraction_load_audits=2)
     if stage is Stage.VERIFICATION:
@@ -100,10 +109,10 @@ def test_a_worker_starts_without_postgres_and_reports_when_it_comes(
     wait_until(worker_rows)
 
 
-def test_without_redis_the_work_goes_on(start_worker, submit, states, database, monkeypatch):
+def test_without_redis_the_work_goes_on(start_worker, submit, states, monkeypatch, refusing_port):
     submit(*[f"The mill opened in {1900 + n}." for n in range(5)])
     process = start_worker("extraction", "nli", load_audits=2, extraction_load_audits=2)
-    app = make_app(f"redis://127.0.0.1:{free_port()}/0", "test")
+    app = make_app(f"redis://127.0.0.1:{refusing_port}/0", "test")
     app.conf.broker_transport_options = {"max_retries": 0}
     monkeypatch.setattr(process._waker, "_wake_ups", WakeUps(app))
     for stage in Stage:

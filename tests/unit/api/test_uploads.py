@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import tracemalloc
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -13,13 +14,15 @@ from hypothesis import strategies as st
 
 from api import uploads
 from api.problems import Problem
+from api.upload_room import UploadRoom
 from api.uploads import Spool
 from halldetect.record import jsonl_lines
 
 
 @contextmanager
-def spooled(*chunks, max_bytes=1 << 20, packed=False):
-    with Spool(max_bytes=max_bytes, packed=packed) as spool:
+def spooled(*chunks, max_bytes=1 << 20, packed=False, room=None):
+    room = room or UploadRoom(1 << 30)
+    with Spool(max_bytes=max_bytes, packed=packed, room=room) as spool:
         for chunk in chunks:
             spool.write(chunk)
         spool.finish()
@@ -113,6 +116,48 @@ def test_a_line_beyond_the_longest_is_cut_and_the_next_one_is_whole():
 def test_a_line_of_the_longest_length_is_whole(ending, mark):
     with spooled(mark + b"x" * 10 + ending) as spool:
         assert list(jsonl_lines(spool.lines(10))) == [(1, b"x" * 10)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_uploads_share_their_room_and_give_it_back_however_they_end(packed):
+    room = UploadRoom(1000)
+    data = b"x" * 600
+    sent = gzip.compress(data) if packed else data
+    for _ in range(3):
+        with spooled(sent, packed=packed, room=room) as first:
+            problem = refusal(sent, packed=packed, room=room)
+            assert problem.status == 503
+            assert problem.headers == {"Retry-After": "30"}
+            assert "HALLDETECT_MAX_SPOOLED_BYTES" in problem.detail
+            with spooled(b"y" * 400, room=room):
+                pass
+            assert content(first) == data
+        assert refusal(data, max_bytes=599, room=room).status == 413
+        assert refusal(b"no gzip", packed=True, room=room).status == 400
+    with spooled(b"z" * 1000, room=room):
+        pass
+
+
+def test_a_refused_piece_takes_no_room():
+    room = UploadRoom(1000)
+    with spooled(b"x" * 600, room=room), Spool(max_bytes=5000, packed=False, room=room) as second:
+        with pytest.raises(Problem):
+            second.write(b"y" * 401)
+        with spooled(b"z" * 400, room=room):
+            pass
+
+
+def test_room_is_counted_right_from_many_threads():
+    room = UploadRoom(100 * 50)
+
+    def use(_):
+        for _ in range(200):
+            room.take(50)
+            room.give_back(50)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(use, range(8)))
+    room.take(100 * 50)
 
 
 def test_a_full_disk_is_told_as_such(monkeypatch):

@@ -1,9 +1,16 @@
+import os
+import subprocess
+import sys
+from io import StringIO
+
 import pytest
+from rich.console import Group
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 from typer.testing import CliRunner
 
-from cli.consoles import messages_console, results_console
+from cli.consoles import _Console, messages_console, results_console
 from cli.main import app
 
 LINE = "webhook 1: https://hooks.example.org/" + "a/b-c " * 60 + "`halldetect status 7 --wait`"
@@ -20,13 +27,51 @@ def test_a_line_stays_a_line_without_a_terminal(capsys, monkeypatch, kind, colum
     assert (written.out, written.err) == (f"{LINE}\n", f"{LINE}\n")
 
 
-def test_a_table_keeps_to_a_width_that_can_be_read(capsys):
+@pytest.mark.parametrize("variables", [{}, {"COLUMNS": "40"}, {"FORCE_COLOR": "1"}])
+def test_a_row_stays_a_line_without_a_terminal(capsys, monkeypatch, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    table = Table(title="a title that is longer than the table")
+    table.add_column("no", justify="right")
+    table.add_column("line", no_wrap=True)
+    table.add_row("7", LINE)
+    results_console().print(Group(table, Rule(Text("a rule"))))
+    assert capsys.readouterr().out.splitlines() == [
+        "a title that is longer than the table",
+        "no  line",
+        f" 7  {LINE}",
+        "a rule",
+    ]
+
+
+@pytest.mark.parametrize("no_wrap", [True, False])
+def test_a_narrow_terminal_gets_every_character(no_wrap):
+    word = "".join(chr(ord("a") + number % 26) for number in range(120))
     table = Table()
-    table.add_row(LINE)
-    results_console().print(table)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 3
-    assert {len(line) for line in lines} == {110}
+    for title in ("first", "second"):
+        table.add_column(title, no_wrap=no_wrap)
+    table.add_row(word, Text(word.upper()))
+    console = _Console(file=StringIO(), force_terminal=True, width=40, color_system=None)
+    console.print(table)
+    shown = console.file.getvalue()
+    assert "".join(filter(str.islower, shown.partition("├")[0].partition("┡")[2])) == word
+    assert "".join(filter(str.isupper, shown)) == word.upper()
+
+
+@pytest.mark.parametrize("command", [[], ["audit"], ["keys", "rotate"], ["webhooks"]], ids=" ".join)
+def test_help_in_a_pipe_has_no_frames_and_whole_lines(command):
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", *command, "--help"],
+        env=os.environ | {"COLUMNS": "40", "FORCE_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert not set("│╭─\x1b…") & set(done.stdout)
+    assert "..." not in done.stdout.replace("[ARGS]...", "")
+    assert "\n  --help" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) > 80
 
 
 @pytest.mark.parametrize(

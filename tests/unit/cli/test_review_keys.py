@@ -1,6 +1,7 @@
 import io
 import os
 import pty
+import select
 import termios
 import threading
 import time
@@ -93,6 +94,7 @@ def test_at_a_terminal_a_key_is_enough_and_the_terminal_stays_as_it_was(terminal
 
 def test_what_was_typed_before_the_claim_was_shown_answers_nothing(terminal):
     os.write(terminal.keyboard, b"dddd\n")
+    select.select([terminal.fileno()], [], [])  # it has arrived
     typist = threading.Thread(target=terminal.press_when_it_waits_for_keys, args=(b"s",))
     typist.start()
     assert read_key(terminal) is Key.SKIP

@@ -38,7 +38,10 @@ def texts(lengths: list[int]) -> list[NDArray[np.int32]]:
     return [np.full(length, 5 + number, np.int32) for number, length in enumerate(lengths)]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=50,
+)
 @given(
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=12),
     picks=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=40),

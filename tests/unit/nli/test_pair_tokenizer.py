@@ -30,7 +30,7 @@ def encode(tokenizer: PairTokenizer, text: str) -> TokenizedText:
     return tokenizer.encode([text])[0]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(premise=plain_text, hypothesis=plain_text)
 @example(premise="", hypothesis="")
 def test_assembled_pairs_equal_the_tokenizers_own(
@@ -48,7 +48,7 @@ def test_assembled_pairs_equal_the_tokenizers_own(
     assert len(expected.ids) == len(first.ids) + len(second.ids) + tokenizer.overhead
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=marked_text)
 def test_text_never_becomes_a_separator(raw_tokenizer: Tokenizer, text: str) -> None:
     tokenizer = PairTokenizer(raw_tokenizer)
@@ -92,7 +92,7 @@ def test_a_vocabulary_that_holds_the_markers_keeps_true_offsets(
     assert {at for at, character in enumerate(text) if character != " "} <= covered
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=plain_text)
 def test_offsets_point_into_the_text(raw_tokenizer: Tokenizer, text: str) -> None:
     tokens = encode(PairTokenizer(raw_tokenizer), text)

@@ -26,7 +26,7 @@ CLAIMED = ClaimedDelivery(
     attempt=1,
     sent_at=SENT_AT,
     url="https://hooks.example.org/secret-path",
-    secret=SECRET,
+    secrets=(SECRET,),
     owner=0,
 )
 FINISHED = BatchState(

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from cli.client import patience
 from cli.client.service import Service
 
 BATCH = {
@@ -158,3 +159,26 @@ def closed_port():
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         port = server.server_port
     return f"http://127.0.0.1:{port}"
+
+
+class Clock:
+    """Time that passes in pauses only, and when a test says so; the pauses are noted."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.pauses = []
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock by which commands wait."""
+    clock = Clock()
+    monkeypatch.setattr(patience, "time", clock)
+    return clock

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from cli.client import following
+from cli.client import patience
 from cli.client.batch_report import report_end
 
 PAGE = {
@@ -49,7 +49,7 @@ def test_the_exit_code_tells_done_from_done_with_failures(
 def test_the_highest_scores_are_listed_highest_first(report, capsys):
     report()
     output = capsys.readouterr().out
-    named = [line.split("│")[3].strip() for line in output.splitlines() if "case-" in line]
+    named = [line.split()[2] for line in output.splitlines() if "case-" in line]
     assert named == ["case-7", "case-6", "case-5", "case-4", "case-3"]
 
 
@@ -60,15 +60,14 @@ def test_json_is_the_services_own_document(report, batch, capsys):
 
 
 def test_a_service_that_is_away_for_a_moment_is_waited_for(report, steps, capsys, monkeypatch):
-    monkeypatch.setattr(following, "_SECONDS_BETWEEN_TRIES", 0.0)
+    monkeypatch.setattr(patience, "SHORTEST_PAUSE", 0.0)
     answers = (steps["problem"](503, "starting"), steps["answer"](200, PAGE))
     assert report(True, answers=answers) == 1
     assert "case-7" in capsys.readouterr().out
 
 
 def test_what_the_batch_came_to_outlives_the_service(report, steps, capsys, monkeypatch):
-    monkeypatch.setattr(following, "_SECONDS_BETWEEN_TRIES", 0.0)
-    monkeypatch.setattr(following, "_SECONDS_WITHOUT_SERVICE", 0.0)
+    monkeypatch.setattr(patience, "LONGEST_WAIT", 0.0)
     assert report(True, answers=[steps["problem"](503, "gone for good")]) == 1
     written = capsys.readouterr()
     assert "batch 12: completed" in written.out

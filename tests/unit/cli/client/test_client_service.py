@@ -1,8 +1,14 @@
 import pytest
 
+from cli.client import patience
 from cli.client.errors import BatchRefused, LineFault, ServiceError, ServiceUnavailable
 from cli.client.service import Service
 from halldetect.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def _no_patience(monkeypatch):
+    monkeypatch.setattr(patience, "LONGEST_WAIT", 0.0)
 
 
 def test_a_refusal_is_the_users_fault_in_the_services_words(service, steps):

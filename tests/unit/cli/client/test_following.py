@@ -1,6 +1,9 @@
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 
-from cli.client import following
+from cli.client import following, patience
 from cli.client.errors import ServiceUnavailable
 from cli.client.following import follow
 
@@ -8,7 +11,7 @@ from cli.client.following import follow
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch):
     monkeypatch.setattr(following, "_SECONDS_BETWEEN_LOOKS", 0.0)
-    monkeypatch.setattr(following, "_SECONDS_BETWEEN_TRIES", 0.0)
+    monkeypatch.setattr(patience, "SHORTEST_PAUSE", 0.0)
 
 
 @pytest.fixture
@@ -32,62 +35,39 @@ def test_an_outage_is_told_once_and_survived(service, steps, batch, over, capsys
     ) as (client, _):
         assert follow(client, 12) == over
     errors = capsys.readouterr().err
-    assert errors.count("the database is away; trying again for 60 s") == 1
+    assert errors.count("the database is away; trying again in 0 s, for at most 60 s") == 1
 
 
 def test_a_lasting_outage_ends_the_following_and_says_that_the_batch_is_kept(
     service, steps, monkeypatch
 ):
-    monkeypatch.setattr(following, "_SECONDS_WITHOUT_SERVICE", 0.0)
+    monkeypatch.setattr(patience, "LONGEST_WAIT", 0.0)
     with service(steps["cut"]()) as (client, _), pytest.raises(ServiceUnavailable) as raised:
         follow(client, 12)
     assert "batch 12 is stored" in str(raised.value)
     assert "`halldetect status 12 --wait`" in str(raised.value)
 
 
-class Clock:
-    """Time that passes in pauses and requests only; the pauses are noted."""
-
-    def __init__(self):
-        self.now = 0.0
-        self.pauses = []
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.pauses.append(seconds)
-        self.now += seconds
-
-
 @pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
+def clock(clock, monkeypatch):
     monkeypatch.setattr(following, "time", clock)
     return clock
 
 
 def answering(clock, *answers):
-    """A service whose requests take as long as told, and answer or fail as told."""
+    """A service whose requests take as long as told."""
 
     class Answering:
         def batch(self, _):
             seconds, answer = next(steps)
             clock.now += seconds
-            if isinstance(answer, Exception):
-                raise answer
             return answer
+
+        def saying_to(self, _):
+            return nullcontext()
 
     steps = iter(answers)
     return Answering()
-
-
-def test_an_outage_does_not_put_off_the_next_look(clock, batch, over, monkeypatch):
-    monkeypatch.setattr(following, "_SECONDS_BETWEEN_TRIES", 2.0)
-    away = (10.0, ServiceUnavailable("away"))
-    service = answering(clock, (0.0, batch()), away, away, away, (0.01, batch()), (0.0, over))
-    assert follow(service, 12) == over
-    assert clock.pauses == [0.0, 2.0, 2.0, 2.0, pytest.approx(0.2)]
 
 
 def test_a_slow_look_puts_off_the_next_by_some_seconds_at_most(clock, batch, over):
@@ -99,7 +79,7 @@ def test_an_interrupt_says_that_the_batch_goes_on(service, steps, batch, monkeyp
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.client.following.time.sleep", interrupt)
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=interrupt, monotonic=float))
     with (
         service(steps["answer"](200, batch())) as (client, _),
         pytest.raises(KeyboardInterrupt, match=r"batch 12 goes on.*status 12 --wait.*cancel"),

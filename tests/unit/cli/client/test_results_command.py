@@ -1,5 +1,6 @@
 import pytest
 
+from cli.client import patience
 from cli.client.errors import ServiceError, ServiceUnavailable
 from cli.client.results_command import write_results
 from halldetect.errors import InputError
@@ -51,7 +52,8 @@ def test_a_stream_that_is_cut_is_an_error(results, steps, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_service_that_is_away_says_so(results, steps):
+def test_a_service_that_is_away_says_so(results, steps, monkeypatch):
+    monkeypatch.setattr(patience, "LONGEST_WAIT", 0.0)
     with pytest.raises(ServiceUnavailable, match="away"):
         results(steps["problem"](503, "away"))
 

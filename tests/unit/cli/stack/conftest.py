@@ -46,7 +46,8 @@ def until():
 def check_until(child, state):
     """Check a child until it is in `state`; return all that it said."""
     said = []
-    for _ in range(500):
+    give_up_at = time.monotonic() + 120
+    while time.monotonic() < give_up_at:
         message = child.check()
         if message is not None:
             said.append(message)

@@ -105,7 +105,10 @@ def test_parts_that_do_not_run_yet_are_not_asked(make_stack):
 
 
 @pytest.mark.parametrize(("status", "named"), [(200, False), (401, False), (500, True)])
-def test_an_answer_of_any_kind_is_one_unless_it_is_a_fault(make_stack, served, status, named):
+def test_an_answer_of_any_kind_is_one_unless_it_is_a_fault(
+    make_stack, served, status, named, monkeypatch
+):
+    monkeypatch.setattr(answers, "_ANSWER_SECONDS", 60.0)
     served.handler.status = status
     found = unanswered(make_stack("api", "flower", port=served.server_port), NOT_LOOKED)
     assert ("api" in found, "flower" in found) == (named, named)

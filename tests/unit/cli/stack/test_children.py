@@ -1,4 +1,6 @@
 import signal
+import time
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -156,8 +158,10 @@ def test_a_child_that_does_not_stop_is_killed_with_what_it_started(
     else:
         clock.now += 5
     assert until(child, ChildState.STOPPED) == ["child did not stop in time and was killed"]
-    psutil.wait_procs([grandchild], timeout=10)
-    assert not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE
+    # The signal has been sent; the system ends the process when it gets to it.
+    with suppress(psutil.NoSuchProcess):
+        while grandchild.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
 
 
 def test_a_child_that_waits_to_be_started_again_is_stopped_at_once(make_child, until, clock):
