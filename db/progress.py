@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from db.error_texts import storable_error
 from db.leases import FREE, Lease, LeaseLost, held
 from db.models import Audit
 from halldetect.trail import Status
@@ -26,7 +27,7 @@ def fail_audit(session: Session, lease: Lease, error: str) -> None:
         session,
         lease,
         status=Status.FAILED,
-        error=storable(error),
+        error=storable_error(error),
         finished_at=func.clock_timestamp(),
         faults=Audit.faults + 1,
         **FREE,
@@ -76,8 +77,3 @@ def _lost(lease: Lease) -> LeaseLost:
         f"audit {lease.audit_id} is no longer held by {lease.owner} under token "
         f"{lease.fencing_token}: it was taken over or cancelled"
     )
-
-
-def storable(generated: str) -> str:
-    """Make a model's own words fit for Postgres, which refuses NUL in text."""
-    return generated.replace("\0", "\ufffd")

@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
+from db.error_texts import storable_error
 from db.models import PolicyVersion, Rescoring, RescoringState
 from db.ownership import UNRESTRICTED, Caller
 from db.policies import StoredPolicy, stored_policy
@@ -201,7 +202,7 @@ def complete_rescoring(session: Session, rescoring_id: int) -> None:
 
 def fail_rescoring(session: Session, rescoring_id: int, error: str) -> None:
     """End a rescoring that cannot go on; what it has stored stays."""
-    _end(session, rescoring_id, state=RescoringState.FAILED, error=error)
+    _end(session, rescoring_id, state=RescoringState.FAILED, error=storable_error(error))
 
 
 def claim_stalled_rescorings(session: Session, idle_seconds: float) -> list[int]:

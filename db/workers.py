@@ -10,6 +10,7 @@ from sqlalchemy import delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from db.error_texts import storable_error
 from db.leases import expire
 from db.models import WorkerRow, WorkerState
 
@@ -107,7 +108,7 @@ def heartbeat(
         .where(WorkerRow.name == name)
         .values(
             state=state,
-            error=error,
+            error=None if error is None else storable_error(error),
             models=list(models),
             counters=figures,
             seen_at=func.now(),

@@ -139,6 +139,23 @@ def test_every_revision_goes_down_and_up_again_with_data(database, service):
     engine.dispose()
 
 
+def test_secrets_of_webhooks_survive_going_back_and_coming_again(database, service):
+    fill_every_table(database, service)
+    newest = "SELECT webhook_id, secret FROM halldetect.webhook_secrets WHERE expires_at IS NULL"
+    with psycopg.connect(database) as connection:
+        before = connection.execute(newest).fetchall()
+    assert len(before) == 1
+    downgrade(database, "0009")
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT id, secret FROM halldetect.webhooks").fetchall() == before
+    upgrade(database)
+    with psycopg.connect(database) as connection:
+        assert connection.execute(newest).fetchall() == before
+        assert connection.execute("SELECT count(*) FROM halldetect.webhook_secrets").fetchone() == (
+            1,
+        )
+
+
 def left_behind(database):
     """List schemas, types, tables, views and functions that are not the server's own."""
     with psycopg.connect(database) as connection:

@@ -7,6 +7,7 @@ from rescored_audits import make_policy
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
+from db.error_texts import LONGEST_ERROR
 from db.models import RescoringState
 from db.rescorings import (
     ChunkOutcome,
@@ -105,6 +106,13 @@ def test_a_failure_keeps_its_reason(job, sessions, status):
     with sessions.begin() as session:
         fail_rescoring(session, job, "ValueError: wrong")
     assert (status(job).state, status(job).error) == (RescoringState.FAILED, "ValueError: wrong")
+
+
+def test_of_a_long_reason_the_begin_is_kept(job, sessions, status):
+    with sessions.begin() as session:
+        fail_rescoring(session, job, "ValueError: \0\ud800" + "x" * 1_000_000)
+    assert len(status(job).error) == LONGEST_ERROR
+    assert status(job).error.startswith("ValueError: \ufffd\\ud800xxx")
 
 
 def test_a_rescoring_is_stalled_when_it_was_idle_for_long(job, sessions):
