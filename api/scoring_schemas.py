@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from api.cursors import LARGEST_ID
 from api.moments import Moment
 from db.comparison import PolicyName
-from db.judgement_models import RescoringState
+from db.models import RescoringState
 from db.rescorings import RescoringStatus
 from db.selections import MOST_IDS, Selection
 from halldetect.errors import PolicyError

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.schemas import NextCursor
-from db.webhook_models import DeliveryState
+from db.models import DeliveryState
 from db.webhook_secrets import Rotated
 from db.webhooks import StoredDelivery, StoredWebhook
 from halldetect.webhook_targets import LONGEST_URL

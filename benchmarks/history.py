@@ -31,7 +31,7 @@ from db.migrate import upgrade
 from db.models import ModelKind
 from db.partitions import ensure_partitions
 from db.policies import get_policy, seed_builtin_policies
-from db.progress import model_id
+from db.provenances import model_id
 from halldetect.scoring.policy import EMBEDDED, PAPER
 
 SEED = 20

@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from db.claiming import claim_extraction
 from db.engine import make_engine, session_factory
+from db.extractions import save_extraction
 from db.line import Stage
 from db.models import ModelKind
-from db.progress import model_id, save_extraction
+from db.provenances import model_id
 from db.submission import BatchRefused, BatchUpload
 from db.workers import live_workers
 from halldetect.claims.decompose import decompose

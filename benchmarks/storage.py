@@ -28,12 +28,15 @@ from sqlalchemy.orm import Session, sessionmaker
 from cli.stack.postgres import PostgresServer
 from db.claiming import ClaimedAudit, claim_extraction, claim_verification
 from db.engine import make_engine, session_factory
+from db.extractions import save_extraction
 from db.migrate import upgrade
 from db.models import ModelKind
 from db.partitions import ensure_current_partitions
 from db.policies import seed_builtin_policies
-from db.progress import SpanKey, model_id, save_extraction, save_verification
+from db.provenances import model_id
+from db.spans import SpanKey
 from db.submission import BatchUpload
+from db.verifications import save_verification
 from halldetect.auditor import Auditor, decompose_response, encoder_identity
 from halldetect.model_loading import load_auditor
 from halldetect.record import Record, make_record

@@ -63,7 +63,7 @@ def prune_database(before: str, settings: Settings, *, agreed: bool, as_json: bo
     elif done is not None:
         console.print(
             f"deleted: audits {done.audits:,}, documents {done.documents:,}, months of "
-            f"probabilities {len(done.partitions):,}"
+            f"probabilities {len(done.partitions):,}, Idempotency-Keys {done.idempotency_keys:,}"
         )
     if done is not None and done.partitions_in_use:
         tell(
@@ -96,6 +96,7 @@ def _print_plan(console: Console, plan: PrunePlan) -> None:
             "scorings": plan.scorings,
             "rows of probabilities": plan.probability_rows,
             "documents that no other audit needs": plan.documents,
+            "Idempotency-Keys of requests as old": plan.idempotency_keys,
         }
         for name, count in rows.items():
             console.print(f"  {count:>12,} {name}")

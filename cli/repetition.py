@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cli.consistency import StoredState, is_same_score
-from db.progress import SpanKey
 from db.readings import StoredReading
+from db.spans import SpanKey
 from db.trails import StoredAudit
 from halldetect.auditor import AuditOptions, decompose_response, read_source
 from halldetect.claims.extractor import ClaimExtractor

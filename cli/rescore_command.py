@@ -18,7 +18,7 @@ from cli.options import LARGEST_ID
 from cli.printable import printable, shortened
 from cli.progress_display import progress_display
 from cli.scoring_service import Scoring, ScoringService
-from db.judgement_models import RescoringState
+from db.models import RescoringState
 from halldetect.errors import InputError
 from halldetect.record import parse_object
 from halldetect.settings import Settings

@@ -10,7 +10,7 @@ from typing import Any
 from cli.client.answers import Answer, read_answer
 from cli.client.service import Service
 from db.comparison import Comparison, PolicyName
-from db.judgement_models import RescoringState
+from db.models import RescoringState
 
 _JSON = {"Content-Type": "application/json"}
 _COMPARISON_SECONDS = 600.0

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from db.key_models import LONGEST_NAME, ApiKey, ApiKeySecret
+from db.models import ApiKey, ApiKeySecret
+from db.models.keys import LONGEST_NAME
 from db.scopes import Scope
 from halldetect.errors import InputError
 from halldetect.record import text_fault

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import ARRAY, CTE, ColumnElement, Select, Text, and_, case, func, literal, select
 from sqlalchemy.orm import Session, aliased
 
-from db.judgement_models import RescoringState, Scoring
-from db.models import Audit, Claim
+from db.models import Audit, Claim, RescoringState, Scoring
 from db.policies import StoredPolicy
 from db.rescorings import RescoringStatus
 from db.selections import selected

@@ -8,8 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, select, tuple_
 from sqlalchemy.orm import Session
 
-from db.judgement_models import Review
-from db.models import Audit, Claim
+from db.models import Audit, Claim, Review
 from db.trails import StoredAudit, StoredClaim, load_trails
 from halldetect.scoring.verdict import Verdict
 

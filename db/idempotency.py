@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -85,8 +84,3 @@ def remember(
             api_key_id=api_key_id,
         )
     )
-
-
-def forget_older_than(session: Session, age: timedelta) -> None:
-    """Delete keys that nobody will repeat any more."""
-    session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < func.now() - age))

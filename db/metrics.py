@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import func, literal_column, select
 from sqlalchemy.orm import Session
 
-from db.models import Audit
+from db.models import Audit, WebhookDelivery
 from db.queue_depth import QueueDepth, depths_of
-from db.webhook_models import WebhookDelivery
 from db.workers import LiveWorker, live_workers
 from halldetect.trail import Status
 

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.models import Document, SpanTable, Verification
-from db.progress import SpanKey
+from db.spans import SpanKey
 
 
 @dataclass(frozen=True, slots=True)

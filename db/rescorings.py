@@ -18,8 +18,7 @@ from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
 from db.error_texts import storable_error
-from db.judgement_models import Rescoring, RescoringState
-from db.models import PolicyVersion
+from db.models import PolicyVersion, Rescoring, RescoringState
 from db.ownership import UNRESTRICTED, Caller
 from db.policies import StoredPolicy, stored_policy
 from db.selections import FixedSelection, Selection, fix_selection

@@ -34,7 +34,7 @@ class Pruned:
 
     Parameters
     ----------
-    audits, documents, span_tables : int
+    audits, documents, span_tables, idempotency_keys : int
         Rows that are gone.
     partitions : tuple of str
         Tables that are gone.
@@ -45,6 +45,7 @@ class Pruned:
     audits: int
     documents: int
     span_tables: int
+    idempotency_keys: int
     partitions: tuple[str, ...]
     partitions_in_use: tuple[str, ...]
 
@@ -112,6 +113,7 @@ class Pruning:
             audits=audits,
             documents=self._delete_unreferenced(_FREE_DOCUMENTS, _DELETE_DOCUMENTS),
             span_tables=self._delete_unreferenced(_FREE_SPAN_TABLES, _DELETE_SPAN_TABLES),
+            idempotency_keys=self._forget_keys(),
             partitions=tuple(partition_name(month) for month in gone if gone[month]),
             partitions_in_use=tuple(partition_name(month) for month in gone if not gone[month]),
         )
@@ -148,6 +150,11 @@ class Pruning:
             values = {"id": batch_id, "count": count}
             if not self._connection.execute(_SHRINK_BATCH, values).rowcount:
                 self._connection.execute(_DELETE_BATCH, {"id": batch_id})
+
+    def _forget_keys(self) -> int:
+        """Forget requests so old that nobody repeats them any more."""
+        with self._connection.begin():
+            return self._connection.execute(_FORGET_KEYS, {"before": self._before}).rowcount
 
     def _drop_partition(self, month: date) -> bool:
         """Drop a month of probabilities; return False when it is still needed.
@@ -195,6 +202,7 @@ _DELETE_AUDITS = text(
     RETURNING id, batch_id, month
     """
 )
+_FORGET_KEYS = text("DELETE FROM halldetect.idempotency_keys WHERE created_at < :before")
 _HAS_AUDITS = text("SELECT EXISTS (SELECT FROM halldetect.audits WHERE month = :month)")
 _DELETE_ORPHANS = text(
     """

@@ -18,8 +18,9 @@ class PrunePlan:
     ----------
     before : date
         Start of the day, in UTC.
-    audits, claims, scorings, probability_rows, documents, batches : int
-        Rows that go. Documents go when no audit refers to them any more.
+    audits, claims, scorings, probability_rows, documents, batches, idempotency_keys : int
+        Rows that go. Documents go when no audit refers to them any more, Idempotency-Keys when
+        their first request came before the date.
     partitions : tuple of str
         Tables of probabilities that are dropped whole.
     dropped_bytes : int
@@ -38,6 +39,7 @@ class PrunePlan:
     probability_rows: int
     documents: int
     batches: int
+    idempotency_keys: int
     partitions: tuple[str, ...]
     dropped_bytes: int
     freed_bytes: int
@@ -46,7 +48,7 @@ class PrunePlan:
     @property
     def is_empty(self) -> bool:
         """Whether nothing would go."""
-        return not (self.audits or self.documents or self.partitions)
+        return not (self.audits or self.documents or self.idempotency_keys or self.partitions)
 
 
 def midnight(day: date) -> datetime:
@@ -103,6 +105,7 @@ def plan_prune(connection: Connection, before: date, whole_months: list[date]) -
         probability_rows=counts.whole_months_rows + counts.single_probability_rows,
         documents=counts.documents,
         batches=counts.batches,
+        idempotency_keys=counts.idempotency_keys,
         partitions=tuple(names),
         dropped_bytes=int(sizes.dropped),
         freed_bytes=round(sum(int(size) * part / max(whole, 1) for size, part, whole in shares)),
@@ -152,6 +155,8 @@ _COUNTS = text(
             AND NOT EXISTS (SELECT FROM chosen WHERE chosen.id = a.id)
         )) AS documents,
         (SELECT count(*) FROM halldetect.documents) AS all_documents,
+        (SELECT count(*) FROM halldetect.idempotency_keys
+            WHERE created_at < :before) AS idempotency_keys,
         (SELECT count(*) FROM halldetect.probabilities
             WHERE month = ANY(CAST(:months AS date[]))) AS whole_months_rows,
         (SELECT count(*) FROM halldetect.probabilities

@@ -11,8 +11,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
 from db.flagged_claims import FLAGS
-from db.judgement_models import Review
-from db.models import Audit
+from db.models import Audit, Review
 from halldetect.scoring.verdict import Verdict
 
 

@@ -9,8 +9,7 @@ from datetime import datetime
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from db.judgement_models import Review
-from db.models import Audit, Claim
+from db.models import Audit, Claim, Review
 from db.ownership import UNRESTRICTED, Caller
 from halldetect.errors import InputError
 from halldetect.record import text_fault

@@ -14,8 +14,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.orm import Session
 
 from db.driver import driver_connection
-from db.judgement_models import Scoring
-from db.models import Audit, Document
+from db.models import Audit, Document, Scoring
 from db.selections import FixedSelection, selected
 from halldetect.scoring.cells import Cells
 from halldetect.scoring.matrix import ChunkSpans, ProbabilityArray

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, CursorResult, and_, func, literal_column, select, text, update
 from sqlalchemy.orm import Session
 
-from db.webhook_models import DeliveryState, WebhookDelivery
+from db.models import DeliveryState, WebhookDelivery
 from db.webhooks import expect_deliveries_again
 
 KEY_REVOKED = "the API key that the webhook belongs to was revoked"

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from db.models import Webhook, WebhookSecret
 from db.ownership import UNRESTRICTED, Caller
-from db.webhook_models import Webhook, WebhookSecret
 from halldetect.errors import InputError
 
 MOST_SECRETS = 5

@@ -11,8 +11,8 @@ from datetime import datetime
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
+from db.models import DeliveryState, Webhook, WebhookDelivery, WebhookSecret
 from db.ownership import UNRESTRICTED, Caller
-from db.webhook_models import DeliveryState, Webhook, WebhookDelivery, WebhookSecret
 from db.webhook_secrets import add_secret
 from halldetect.errors import InputError
 

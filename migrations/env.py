@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-import db.judgement_models
-import db.webhook_models  # noqa: F401  (both fill the metadata, with db.models)
+import db.models  # noqa: F401  (fills the metadata)
 from db.base import Base
 from db.migrate import VERSION_TABLE
 

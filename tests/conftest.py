@@ -13,6 +13,7 @@ import psycopg
 import pytest
 import redis
 from hypothesis import HealthCheck, settings
+from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from cli.stack.errors import StackError
@@ -76,6 +77,14 @@ def database(postgres, _template) -> Iterator[str]:
     _drop(postgres.url, name)
 
 
+@pytest.fixture(scope="module")
+def module_database(postgres, _template) -> Iterator[str]:
+    """The address of one such database for all tests of a module."""
+    name = f"module_{os.getpid()}_{next(_numbers)}"
+    yield _new_database(postgres.url, name, template=_template)
+    _drop(postgres.url, name)
+
+
 @pytest.fixture
 def engine(database):
     engine = make_engine(database)
@@ -86,6 +95,17 @@ def engine(database):
 @pytest.fixture
 def sessions(engine):
     return session_factory(engine)
+
+
+@pytest.fixture
+def execute(sessions):
+    """Change rows behind everybody's back; return how many."""
+
+    def run(statement, **values):
+        with sessions.begin() as session:
+            return session.execute(text(statement), values).rowcount
+
+    return run
 
 
 @pytest.fixture(scope="session")

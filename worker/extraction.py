@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from structlog.contextvars import bound_contextvars
 
 from db.claiming import ClaimedAudit, claim_extraction
+from db.extractions import save_extraction
 from db.line import Stage
-from db.progress import save_extraction
 from halldetect.auditor import decompose_response
 from halldetect.claims.extractor import ClaimExtractor, Extraction
 from halldetect.claims.model import Decomposition
@@ -19,7 +19,7 @@ from halldetect.errors import HallDetectError
 from halldetect.logs import get_logger
 from halldetect.model_loading import audit_options
 from halldetect.provenance import ModelProvenance
-from worker.metrics import WorkerMetrics
+from worker.extraction_metrics import ExtractionMetrics
 from worker.models import ExtractionModels
 from worker.probes import extractor_fault
 from worker.run import Finish, ModelBroken, RunTools, WorkInterrupted
@@ -103,14 +103,14 @@ class ExtractionWork:
             output_tokens=sum(call.output_tokens for call in decomposition.generations),
             busy_seconds=seconds,
         )
-        self._tools.metrics.decomposed(decomposition)
+        self._tools.metrics.extraction.decomposed(decomposition)
         return True
 
     def _decompose(self, audit: ClaimedAudit) -> Decomposition | None:
         extractor = _Watched(
             self._extractor,
             lambda: self._check(audit),
-            self._tools.metrics,
+            self._tools.metrics.extraction,
             self._options.extractor_seconds,
         )
         try:
@@ -159,7 +159,7 @@ class _Watched:
         self,
         extractor: ClaimExtractor,
         check: Callable[[], None],
-        metrics: WorkerMetrics,
+        metrics: ExtractionMetrics,
         seconds: float,
     ) -> None:
         self._extractor = extractor

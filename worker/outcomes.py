@@ -69,7 +69,7 @@ class Outcomes:
             self.settle(audit, error)
             return False
         if is_stored:
-            self._metrics.stored(self._stage, audit)
+            self._metrics.audits.stored(self._stage, audit)
         return is_stored
 
     def settle(self, audit: ClaimedAudit, error: Exception) -> None:
@@ -82,7 +82,7 @@ class Outcomes:
             if isinstance(error, HallDetectError):
                 _log.info("audit failed", error=str(error))
                 if self._write(audit, lambda session: fail_audit(session, audit.lease, str(error))):
-                    self._metrics.failed(self._stage)
+                    self._metrics.audits.failed(self._stage)
             else:
                 _log.error("audit raised an error", exc_info=error)
                 self._charge(audit, f"{type(error).__name__}: {error}")
@@ -98,9 +98,9 @@ class Outcomes:
         if not self._write(audit, write):
             return
         if is_last:
-            self._metrics.failed(self._stage)
+            self._metrics.audits.failed(self._stage)
         else:
-            self._metrics.charged()
+            self._metrics.audits.charged()
 
     def _write(self, audit: ClaimedAudit, write: Write) -> bool:
         try:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import socket
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
-import psutil
 from sqlalchemy.orm import Session
 
 from db.engine import (
@@ -23,9 +19,8 @@ from db.engine import (
 from db.line import Stage
 from db.models import ModelKind, WorkerState
 from db.partitions import ensure_current_partitions
-from db.progress import model_id
+from db.provenances import model_id
 from db.schema_version import require_this_version
-from db.workers import end_predecessors, heartbeat, register, unregister
 from halldetect.auditor import encoder_identity
 from halldetect.logs import get_logger
 from halldetect.settings import Settings
@@ -40,6 +35,7 @@ from worker.metrics_server import MetricsServer
 from worker.models import LoadedModels, WorkerModels, load_models
 from worker.outcomes import Outcomes
 from worker.pauses import OutagePause
+from worker.presence import Presence
 from worker.recovery import Sweeper
 from worker.rescoring import Rescorer, RescoringEnded
 from worker.run import BoundedRun, RunSummary, RunTools, StageWork, WorkInterrupted
@@ -83,13 +79,13 @@ class WorkerProcess:
         self._settings = settings
         # A restarted worker has the same node name, and must not be taken for the lost one.
         self._name = f"{node}/{secrets.token_hex(4)}"
-        self._queues = list(queues)
         self._on_able = on_able
         # Whoever stands still for as long as a lease lasts loses what it has locked, too.
         idle_seconds = settings.lease_seconds
         self._engine = make_engine(database_url, idle_seconds=idle_seconds)
         self._renewal_engine = make_engine(database_url, pool_size=2, idle_seconds=idle_seconds)
         self._sessions = session_factory(self._engine)
+        self._presence = Presence(self._sessions, self._name, queues)
         self._waker = Waker(self._sessions, wake_ups)
         self._counters = Counters()
         self.metrics = WorkerMetrics(self._counters)
@@ -100,7 +96,7 @@ class WorkerProcess:
             max_attempts=settings.max_attempts,
             metrics=self.metrics,
         )
-        self._sweeps = Queue.MAINTENANCE in self._queues
+        self._sweeps = Queue.MAINTENANCE in queues
         self._stopping = threading.Event()
         self._rescorer = Rescorer(
             self._engine, wake_ups, run_seconds=settings.run_seconds, stopping=self._stopping
@@ -112,7 +108,7 @@ class WorkerProcess:
             stopping=self._stopping,
             metrics=self.metrics,
         )
-        stages = frozenset(stage for stage in Stage if queue_of(stage) in self._queues)
+        stages = frozenset(stage for stage in Stage if queue_of(stage) in queues)
         self._models = WorkerModels(lambda: self._load(stages), self._models_changed)
         self._pauses = {stage: OutagePause(self._stopping) for stage in Stage}
         self._busy = {stage: threading.Lock() for stage in Stage}
@@ -152,11 +148,7 @@ class WorkerProcess:
         self._renewal.stop()
         if self._metrics_server is not None:
             self._metrics_server.stop()
-        try:
-            with translated(), self._sessions.begin() as session:
-                unregister(session, self._name)
-        except DatabaseUnavailable as error:
-            _log.warning("the worker could not sign off", error=str(error))
+        self._presence.sign_off()
         self._engine.dispose()
         self._renewal_engine.dispose()
 
@@ -277,36 +269,17 @@ class WorkerProcess:
         return WorkerState.STOPPING if self._stopping.is_set() else self._models.state
 
     def _report(self, session: Session) -> None:
-        beat = partial(
-            heartbeat,
+        self._presence.report(
             session,
-            self._name,
             state=self._state,
             error=self._models.error,
             models=self._models.names,
             counters=self._counters.total(),
             unswept_seconds=self._sweeper.unswept_seconds if self._sweeps else None,
         )
-        if not beat():
-            register(
-                session,
-                self._name,
-                queues=self._queues,
-                pid=os.getpid(),
-                host=socket.gethostname(),
-            )
-            end_predecessors(
-                session, self._name, host=socket.gethostname(), is_running=_is_another_process
-            )
-            beat()
 
     def _models_changed(self) -> None:
         if self._models.state is WorkerState.FAILED:
             self.metrics.load_failed()
         self._on_able(self._models.state is WorkerState.READY)
         self._renewal.report_soon()
-
-
-def _is_another_process(pid: int) -> bool:
-    """Tell whether a process runs that is not this one: in a container ids come again."""
-    return pid != os.getpid() and psutil.pid_exists(pid)

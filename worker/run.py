@@ -240,7 +240,7 @@ class BoundedRun(Generic[_Load]):
         if not claimed:
             return None
         tools.held.add(audit.lease for audit in claimed)
-        tools.metrics.claimed(self._work.stage, claimed)
+        tools.metrics.audits.claimed(self._work.stage, claimed)
         tools.waker.wake(self._work.stage, "more waits")
         is_suspect = any(audit.worker_lost for audit in claimed)
         return _Claimed(self._work.prepare(claimed), is_suspect)

@@ -11,7 +11,8 @@ from structlog.contextvars import bound_contextvars
 
 from db.claiming import ClaimedAudit, claim_verification
 from db.line import Stage
-from db.progress import SpanKey, save_verification
+from db.spans import SpanKey
+from db.verifications import save_verification
 from halldetect.errors import HallDetectError, VerificationError
 from halldetect.logs import get_logger
 from halldetect.model_loading import audit_options

@@ -19,8 +19,7 @@ from api.dependencies import Service, ServiceOf
 from api.keys import Administrator
 from db.engine import DatabaseUnavailable, read_one_snapshot
 from db.metrics import ServiceMetrics, service_metrics
-from db.models import WorkerState
-from db.webhook_models import DeliveryState
+from db.models import DeliveryState, WorkerState
 from db.workers import LiveWorker, WorkerCounters
 from halldetect.logs import get_logger
 from queues.names import Queue

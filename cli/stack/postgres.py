@@ -11,16 +11,15 @@ from pathlib import Path
 
 import psutil
 
+from cli.stack.embedded_server import EmbeddedServer
 from cli.stack.errors import StackError
 from cli.stack.passwords import kept_password, write_private
-from cli.stack.ports import LOOPBACK, free_port
-from cli.stack.server_process import end, log_tail, wait_until_ready
+from cli.stack.ports import LOOPBACK
+from cli.stack.server_process import log_tail
 from cli.stack.spawning import give_to_unprivileged, spawn
 
 _USER = "halldetect"
 _DATABASE = "halldetect"
-_START_SECONDS = 60.0  # crash recovery of a large database takes a while
-_STOP_SECONDS = 30.0
 STOP_SIGNAL = signal.SIGINT  # "fast": do not wait for clients to leave
 # Lines of postmaster.pid, as pg_ctl reads them.
 _PID_LINE, _STATUS_LINE = 0, 7
@@ -30,7 +29,7 @@ _NO_PROGRAMS = (
 )
 
 
-class PostgresServer:
+class PostgresServer(EmbeddedServer):
     """One database cluster in a folder, and the server over it, as a child of this process.
 
     It listens on loopback only, asks for a password, and opens no socket file, whose path could
@@ -49,6 +48,11 @@ class PostgresServer:
         File for the server's messages; None is ``postgres.log`` in `folder`.
     """
 
+    name = "Postgres"
+    start_seconds = 60.0  # crash recovery of a large database takes a while
+    stop_signal = STOP_SIGNAL
+    stop_seconds = 30.0
+
     def __init__(
         self,
         folder: Path,
@@ -57,12 +61,9 @@ class PostgresServer:
         durable: bool = True,
         log: Path | None = None,
     ) -> None:
-        self._folder = folder.absolute()
+        super().__init__(folder, port, log=log)
         self._data = self._folder / "data"
-        self.log = log or self._folder / "postgres.log"
         self._durable = durable
-        self.port = port or free_port()
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -71,34 +72,9 @@ class PostgresServer:
         return f"postgresql://{_USER}:{password}@{LOOPBACK}:{self.port}/{_DATABASE}"
 
     @property
-    def pid(self) -> int | None:
-        """The server's process id while it runs."""
-        if self._process is None or self._process.poll() is not None:
-            return None
-        return self._process.pid
-
-    @property
     def has_data(self) -> bool:
         """Whether a cluster is there already."""
         return self._data.exists()
-
-    def start(self) -> None:
-        """Start the server, on a new cluster if there is none, and wait until it answers.
-
-        Raises
-        ------
-        StackError
-            The wheel is missing, or the server cannot run; with the end of its log.
-        """
-        self.prepare()
-        process = self.launch()
-        try:
-            wait_until_ready(
-                process, "Postgres", self.is_ready, log=self.log, seconds=_START_SECONDS
-            )
-        except StackError:
-            self.stop()
-            raise
 
     def prepare(self) -> None:
         """Make the cluster if there is none, and clear away what a killed server left.
@@ -113,12 +89,10 @@ class PostgresServer:
             self._create_cluster()
         self._clear_stale_lock()
 
-    def launch(self) -> subprocess.Popen[bytes]:
-        """Start the server's process, on a prepared cluster, without waiting for it."""
-        self._process = spawn(
-            self._command(), log=self.log, death_signal=STOP_SIGNAL, unprivileged=True
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        return spawn(
+            self._command(), log=self.log, death_signal=self.stop_signal, unprivileged=True
         )
-        return self._process
 
     def is_ready(self, pid: int) -> bool:
         """Tell whether the server with this process id accepts connections."""
@@ -128,11 +102,6 @@ class PostgresServer:
             and lines[_PID_LINE] == str(pid)
             and lines[_STATUS_LINE].strip() == "ready"
         )
-
-    def stop(self) -> None:
-        """Disconnect everybody, write everything down, and end."""
-        if self._process is not None:
-            end(self._process, STOP_SIGNAL, seconds=_STOP_SECONDS)
 
     def _create_cluster(self) -> None:
         """Make the cluster beside its final place: a start that is killed leaves none half made."""

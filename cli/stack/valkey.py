@@ -11,14 +11,12 @@ from pathlib import Path
 
 import redis
 
+from cli.stack.embedded_server import EmbeddedServer
 from cli.stack.errors import StackError
 from cli.stack.passwords import kept_password, write_private
-from cli.stack.ports import LOOPBACK, free_port
-from cli.stack.server_process import end, wait_until_ready
+from cli.stack.ports import LOOPBACK
 from cli.stack.spawning import spawn
 
-_START_SECONDS = 30.0
-_STOP_SECONDS = 20.0
 _ANSWER_SECONDS = 5.0
 # A queue is no cache: a full server refuses writes and never forgets a message.
 _CONFIGURATION = """\
@@ -34,7 +32,7 @@ save 300 100 60 10000
 """
 
 
-class ValkeyServer:
+class ValkeyServer(EmbeddedServer):
     """One key-value server over a folder, as a child of this process.
 
     It listens on loopback only, asks for a password, and keeps every write in a log that survives
@@ -50,40 +48,16 @@ class ValkeyServer:
         File for the server's messages; None is ``valkey.log`` in `folder`.
     """
 
-    def __init__(self, folder: Path, port: int | None = None, *, log: Path | None = None) -> None:
-        self._folder = folder.absolute()
-        self.log = log or self._folder / "valkey.log"
-        self.port = port or free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+    name = "Valkey"
+    start_seconds = 30.0
+    stop_signal = signal.SIGTERM
+    stop_seconds = 20.0
 
     @property
     def url(self) -> str:
         """The address of its first database, password included."""
         password = kept_password(self._folder / "password")
         return f"redis://:{password}@{LOOPBACK}:{self.port}/0"
-
-    @property
-    def pid(self) -> int | None:
-        """The server's process id while it runs."""
-        if self._process is None or self._process.poll() is not None:
-            return None
-        return self._process.pid
-
-    def start(self) -> None:
-        """Start the server and wait until it has read its data and answers.
-
-        Raises
-        ------
-        StackError
-            The wheel is missing, or the server cannot run; with the end of its log.
-        """
-        self.prepare()
-        process = self.launch()
-        try:
-            wait_until_ready(process, "Valkey", self.is_ready, log=self.log, seconds=_START_SECONDS)
-        except StackError:
-            self.stop()
-            raise
 
     def prepare(self) -> None:
         """Write the configuration to a file: a process's arguments are for everybody to see."""
@@ -98,10 +72,8 @@ class ValkeyServer:
             ),
         )
 
-    def launch(self) -> subprocess.Popen[bytes]:
-        """Start the server's process, once prepared, without waiting for it."""
-        self._process = spawn([str(_binary()), str(self._folder / "valkey.conf")], log=self.log)
-        return self._process
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        return spawn([str(_binary()), str(self._folder / "valkey.conf")], log=self.log)
 
     def is_ready(self, pid: int) -> bool:
         """Tell whether the server answers, and is the one with this process id."""
@@ -110,11 +82,6 @@ class ValkeyServer:
                 return bool(client.info("server")["process_id"] == pid)
             except redis.RedisError:  # not there, still loading, or somebody else's
                 return False
-
-    def stop(self) -> None:
-        """Write everything down and end."""
-        if self._process is not None:
-            end(self._process, signal.SIGTERM, seconds=_STOP_SECONDS)
 
 
 def _binary() -> Path:

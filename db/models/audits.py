@@ -25,8 +25,8 @@ from sqlalchemy.dialects.postgresql import DOUBLE_PRECISION, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, CreatedAt, Id, Moment, one_of
-from db.key_models import ApiKey
 from db.models.inputs import Document, PolicyVersion
+from db.models.keys import ApiKey
 from halldetect.scoring.verdict import Label
 from halldetect.trail import Outcome, Status
 

@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, CreatedAt, Id, Moment, one_of
-from db.key_models import ApiKey
+from db.models.keys import ApiKey
 
 
 class WorkerState(StrEnum):

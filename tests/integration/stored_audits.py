@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from remembering_model import remembering
+
 from db.claiming import claim_extraction, claim_verification
+from db.extractions import save_extraction
 from db.leases import begin
 from db.line import Stage
 from db.models import ModelKind
-from db.progress import SpanKey, model_id, save_extraction, save_verification
+from db.provenances import model_id
+from db.spans import SpanKey
 from db.submission import BatchUpload
+from db.verifications import save_verification
 from halldetect.auditor import decompose_response, encoder_identity
 from halldetect.record import make_record
 from halldetect.results import score_claims, warnings_of
@@ -32,7 +37,8 @@ def submit_batch(sessions, *responses, source=SOURCE, **fields):
 
 def complete_waiting(sessions, auditor):
     """Extract and verify every audit that waits, with the auditor's models."""
-    extractor, nli, options = auditor.extractor, auditor.nli, auditor.options
+    extractor, options = auditor.extractor, auditor.options
+    nli = remembering(auditor.nli)
     spans = SpanKey(SPLITTER, nli.tokenizer.digest, nli.max_tokens)
     with sessions.begin() as session:
         claimed = claim_extraction(session, "test", lease_seconds=600, max_audits=1000)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
+from told_clock import Clock
 
 from halldetect.nli.entailment import softmax
 from halldetect.nli.pair_tokenizer import PairTokenizer
@@ -64,3 +65,9 @@ def marker_model():
 @pytest.fixture(scope="session")
 def make_marker_model():
     return MarkerModel
+
+
+@pytest.fixture
+def clock():
+    """Return a clock that the test moves."""
+    return Clock()

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 import socket
 import threading
 import time
 
-import psycopg
 import pytest
 import uvicorn
 from sqlalchemy import text
-from sqlalchemy.engine import make_url
 from starlette.testclient import TestClient
 
 from api.app import create_app
 from halldetect.settings import load_settings
 
 JSONL = {"Content-Type": "application/jsonl"}
-_numbers = itertools.count()
 BASE_URL = "http://localhost"
 RECORD = {"source": "The mill closed in 1998.", "response": "The mill closed."}
-
-
-@pytest.fixture(scope="module")
-def module_database(postgres, _template):
-    """The address of one migrated database for all tests of a module."""
-    name = f"module_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{_template}"')
-        yield make_url(postgres.url).set(database=name).render_as_string(hide_password=False)
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @pytest.fixture
@@ -95,17 +80,6 @@ def stored(sessions):
             return session.scalar(text(f"SELECT count(*) FROM halldetect.{table}"))
 
     return count
-
-
-@pytest.fixture
-def execute(sessions):
-    """Change rows behind the API's back."""
-
-    def run(statement, **values):
-        with sessions.begin() as session:
-            session.execute(text(statement), values)
-
-    return run
 
 
 def jsonl(*records):

@@ -15,7 +15,6 @@ from structlog.testing import capture_logs
 
 from api.app import create_app
 from db.api_keys import create_key, revoke_key
-from db.engine import make_engine, session_factory
 from db.scopes import Scope
 from halldetect.settings import load_settings
 
@@ -64,18 +63,6 @@ def routes():
     for route in iter_route_contexts(create_app(settings).routes):
         for method in (getattr(route, "methods", None) or set()) - {"HEAD"}:
             yield method, route.path
-
-
-@pytest.fixture
-def engine(database):
-    engine = make_engine(database)
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture
-def sessions(engine):
-    return session_factory(engine)
 
 
 @pytest.fixture

@@ -3,17 +3,8 @@ import json
 import pytest
 from stored_audits import complete_waiting, submit_batch
 
-from db.engine import make_engine, session_factory
-
 TRUE = "The mill opened in 1900."
 FALSE = "The mill was founded by monks. A dragon lives in it."
-
-
-@pytest.fixture
-def sessions(database):
-    engine = make_engine(database)
-    yield session_factory(engine)
-    engine.dispose()
 
 
 @pytest.fixture

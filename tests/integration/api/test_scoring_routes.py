@@ -7,7 +7,6 @@ from starlette.testclient import TestClient
 from stored_audits import complete_waiting, submit_batch
 
 from api.app import create_app
-from db.engine import make_engine, session_factory
 from halldetect.settings import load_settings
 
 TRUE = "The mill opened in 1900."
@@ -21,18 +20,6 @@ LENIENT = {
     },
 }
 JSON = {"Content-Type": "application/json"}
-
-
-@pytest.fixture
-def engine(database):
-    engine = make_engine(database)
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture
-def sessions(engine):
-    return session_factory(engine)
 
 
 @pytest.fixture

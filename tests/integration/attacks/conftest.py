@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
 import httpx
-import psycopg
 import pytest
 from api_process import ApiProcess
 from rescored_audits import rescorer
-from sqlalchemy.engine import make_url
 from stored_audits import complete_waiting
 
 from db.api_keys import create_key
@@ -41,17 +38,6 @@ class LiveApi:
     def headers(self, who: str) -> dict[str, str]:
         secret = self.keys.get(who)
         return {} if secret is None else {"Authorization": f"Bearer {secret}"}
-
-
-@pytest.fixture(scope="module")
-def module_database(postgres, _template, request):
-    """The address of a database that the tests of a module share."""
-    name = f"attacks_{os.getpid()}_{abs(hash(request.module.__name__))}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{_template}"')
-    yield make_url(postgres.url).set(database=name).render_as_string(hide_password=False)
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @pytest.fixture(scope="module")

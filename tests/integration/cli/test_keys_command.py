@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from db.api_keys import SecretReplaced, find_key
-from db.key_models import ApiKey, ApiKeySecret
+from db.models import ApiKey, ApiKeySecret
 from db.scopes import Scope
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from cli.client import patience
 from db.api_keys import create_key, revoke_key
-from db.engine import make_engine, session_factory
 from db.scopes import Scope
 
 COMMANDS = [
@@ -33,13 +32,6 @@ SUBMITTING = ["submit", "cancel", "rescore", "retry", ["webhooks", "add"], ["web
 def _keys_in_force(monkeypatch):
     monkeypatch.setenv("HALLDETECT_API_KEYS_REQUIRED", "true")
     monkeypatch.setattr(patience, "SHORTEST_PAUSE", 0.0)
-
-
-@pytest.fixture
-def sessions(database):
-    engine = make_engine(database)
-    yield session_factory(engine)
-    engine.dispose()
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from cli.stack.postgres import PostgresServer
 from cli.stack.valkey import ValkeyServer
 from db.engine import make_engine, session_factory
 from db.migrate import upgrade
-from db.models import Batch
-from db.webhook_models import Webhook
+from db.models import Batch, Webhook
 
 # The patience of a command is about seconds; how long a server takes here is not.
 HALLDETECT = (

@@ -11,7 +11,7 @@ from rescored_audits import rescorer
 from sqlalchemy import select, text
 from stored_audits import complete_waiting, submit_batch
 
-from db.judgement_models import Rescoring, RescoringState
+from db.models import Rescoring, RescoringState
 from halldetect.scoring.policy import BUILTIN_POLICIES
 
 TRUE = "The mill opened in 1900."

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from remembering_model import remembering
 
 from db.claiming import claim_extraction, claim_verification
+from db.extractions import save_extraction
 from db.leases import begin
 from db.line import Stage
 from db.models import ModelKind
-from db.progress import SpanKey, model_id, save_extraction, save_verification
+from db.provenances import model_id
+from db.spans import SpanKey
 from db.submission import BatchUpload, submit_audit
+from db.verifications import save_verification
 from halldetect.claims.decompose import decompose
 from halldetect.claims.model import ExtractionMode
 from halldetect.claims.sentence_extractor import SentenceExtractor
@@ -27,7 +31,7 @@ SPANS = SpanKey(splitter="test", tokenizer="test", token_limit=512)
 
 @pytest.fixture(scope="session")
 def nli():
-    return load_nli(Settings())
+    return remembering(load_nli(Settings()))
 
 
 class Service:

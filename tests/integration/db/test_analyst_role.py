@@ -10,8 +10,7 @@ import pytest
 from psycopg import errors
 from sqlalchemy.engine import make_url
 
-import db.judgement_models
-import db.webhook_models  # noqa: F401
+import db.models  # noqa: F401  (fills the metadata)
 from cli.stack.postgres import PostgresServer
 from db.base import Base
 from db.migrate import downgrade, upgrade

@@ -9,8 +9,7 @@ from rescored_audits import make_policy, request_rescoring, rescore
 from sqlalchemy import select, text
 
 from db.comparison import compare
-from db.judgement_models import RescoringState
-from db.models import Audit
+from db.models import Audit, RescoringState
 from db.policies import get_policy
 from db.rescorings import get_rescoring
 from halldetect.scoring.verdict import Label, Verdict

@@ -13,8 +13,7 @@ from stored_audits import complete_waiting, submit_batch
 from db.audits import stream_results
 from db.claiming import claim_extraction
 from db.engine import make_engine, session_factory
-from db.judgement_models import Review, Scoring
-from db.models import PolicyVersion
+from db.models import PolicyVersion, Review, Scoring
 from db.policies import get_policy
 from db.progress import fail_audit
 from db.submission import submit_audit
@@ -71,16 +70,12 @@ class Inventor:
 
 
 @pytest.fixture(scope="module")
-def history(postgres, _template, nli):
+def history(module_database, nli):
     """The address of a database with a history that holds an answer to every question."""
-    with psycopg.connect(postgres.url, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE cookbook TEMPLATE {_template}")
-        url = postgres.url.rpartition("/")[0] + "/cookbook"
-        engine = make_engine(url)
-        fill(session_factory(engine), nli)
-        engine.dispose()
-        yield url
-        server.execute("DROP DATABASE cookbook WITH (FORCE)")
+    engine = make_engine(module_database)
+    fill(session_factory(engine), nli)
+    engine.dispose()
+    return module_database
 
 
 def fill(sessions, nli):

@@ -1,7 +1,6 @@
 """Every invariant is broken on purpose, and the one check that is about it says so."""
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.exc import InternalError
 
 from db.doctor import Invariant, checks, failed_audits
@@ -13,15 +12,6 @@ from queues.names import Queue, queue_of
 
 RESPONSE = "The mill opened in 1900. A dragon lives in it."
 COMPLETED, EMPTY, EXTRACTED, QUEUED = 1, 2, 3, 4
-
-
-@pytest.fixture
-def execute(sessions):
-    def run(statement, **values):
-        with sessions.begin() as session:
-            session.execute(text(statement), values)
-
-    return run
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
-from db.idempotency import KeyInProgress, KeyReused, begin, forget_older_than, remember
+from db.idempotency import KeyInProgress, KeyReused, begin, remember
 
 DIGEST, OTHER = b"a" * 32, b"b" * 32
 
@@ -35,13 +33,4 @@ def test_a_key_in_progress_is_refused_and_a_dead_request_leaves_nothing(sessions
             begin(session, "k", DIGEST)
         dying.rollback()
     with sessions.begin() as session:
-        assert begin(session, "k", DIGEST) is None
-
-
-def test_old_keys_are_forgotten(sessions):
-    with sessions.begin() as session:
-        remember(session, "k", DIGEST, 202, {}, b"")
-        forget_older_than(session, timedelta(hours=1))
-        assert begin(session, "k", DIGEST) is not None
-        forget_older_than(session, timedelta(seconds=-1))
         assert begin(session, "k", DIGEST) is None

@@ -7,8 +7,7 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
-import db.judgement_models
-import db.webhook_models  # noqa: F401
+import db.models  # noqa: F401  (fills the metadata)
 from db.base import Base
 from db.engine import SchemaMismatch, make_engine
 from db.migrate import VERSION_TABLE, current_revision, downgrade, head_revision, upgrade

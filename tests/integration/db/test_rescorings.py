@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from db.error_texts import LONGEST_ERROR
-from db.judgement_models import RescoringState
+from db.models import RescoringState
 from db.rescorings import (
     ChunkOutcome,
     RescoringOvertaken,

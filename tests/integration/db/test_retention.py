@@ -5,11 +5,13 @@ from sqlalchemy import text
 
 from db.audits import get_audit, stream_results
 from db.batches import batch_state
+from db.idempotency import begin, remember
 from db.partitions import ensure_partitions
 from db.retention import PruneInProgress, pruning
 from db.reviews import add_review, reviews_of_claim
 from halldetect.scoring.verdict import Verdict
 
+DIGEST = b"a" * 32
 RESPONSE = "The mill opened in 1900. A dragon lives in it."
 BEFORE = date(2026, 3, 1)
 TABLES = (
@@ -316,3 +318,23 @@ def test_two_prunes_at_once_are_refused(engine):
         pass
     with pruning(engine, BEFORE) as it:
         assert it.plan.is_empty
+
+
+def test_idempotency_keys_go_when_their_request_is_old(sessions, execute, prune):
+    for key in ("old", "new"):
+        with sessions.begin() as session:
+            remember(session, key, DIGEST, 202, {}, b"")
+    execute(
+        "UPDATE halldetect.idempotency_keys SET created_at = :day WHERE key = 'old'",
+        day="2026-01-31 23:59:59+00",
+    )
+    execute(
+        "UPDATE halldetect.idempotency_keys SET created_at = :day WHERE key = 'new'",
+        day=f"{BEFORE} 00:00:00+00",
+    )
+    plan, pruned = prune()
+    assert not plan.is_empty
+    assert plan.idempotency_keys == pruned.idempotency_keys == 1
+    with sessions.begin() as session:
+        assert begin(session, "old", DIGEST) is None
+        assert begin(session, "new", DIGEST) is not None

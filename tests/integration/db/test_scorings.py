@@ -9,8 +9,7 @@ from sqlalchemy import select, text
 
 from db.audits import get_audit
 from db.driver import driver_connection
-from db.judgement_models import Scoring
-from db.models import Audit, Claim
+from db.models import Audit, Claim, Scoring
 from db.scorings import AuditDeleted, store_scorings
 from db.selections import Selection, fix_selection
 from db.stored_matrices import next_audits, read_cells

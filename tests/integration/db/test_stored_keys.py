@@ -18,7 +18,7 @@ from db.api_keys import (
     revoke_key,
     rotate_key,
 )
-from db.key_models import ApiKeySecret
+from db.models import ApiKeySecret
 from db.scopes import Scope
 from halldetect.errors import InputError
 

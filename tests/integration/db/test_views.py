@@ -10,8 +10,7 @@ from psycopg.rows import dict_row
 
 from db.audits import get_audit
 from db.batches import batch_state
-from db.judgement_models import Review, Scoring
-from db.models import PolicyVersion
+from db.models import PolicyVersion, Review, Scoring
 from db.partitions import ensure_partitions
 from db.policies import get_policy
 from db.progress import fail_audit

@@ -16,8 +16,7 @@ from stored_audits import complete_waiting, submit_batch
 
 from db.driver import driver_connection
 from db.engine import DatabaseUnavailable
-from db.judgement_models import RescoringState, Scoring
-from db.models import Audit
+from db.models import Audit, RescoringState, Scoring
 from db.policies import get_policy
 from db.rescorings import Skip, get_rescoring, rescoring_lock
 from queues.celery_app import make_app

@@ -13,7 +13,7 @@ import pytest
 from rescored_audits import make_policy, request_rescoring
 from sqlalchemy import func, select, text
 
-from db.judgement_models import RescoringState, Scoring
+from db.models import RescoringState, Scoring
 from db.partitions import ensure_current_partitions
 from db.rescorings import get_rescoring
 

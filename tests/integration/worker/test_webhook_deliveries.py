@@ -121,15 +121,6 @@ def batch(sessions):
 
 
 @pytest.fixture
-def execute(sessions):
-    def run(statement, **values):
-        with sessions.begin() as session:
-            return session.execute(text(statement), values).rowcount
-
-    return run
-
-
-@pytest.fixture
 def fail(execute):
     """Let the audits of a batch fail, all or those of some lines."""
 

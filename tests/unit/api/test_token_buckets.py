@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from told_clock import Clock
 
 from api.token_buckets import TokenBuckets
 
@@ -12,21 +13,6 @@ unhurried = settings(deadline=None)
 PER_MINUTE = st.integers(1, 600)
 # Pauses between requests: none, short, and long enough for full buckets.
 PAUSES = st.lists(st.one_of(st.just(0.0), st.floats(0, 5), st.floats(0, 200)), max_size=60)
-
-
-class Clock:
-    """Seconds that pass when told."""
-
-    def __init__(self):
-        self.now = 1e6
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 def test_a_bucket_begins_full_and_fills_up_within_a_minute(clock):

@@ -4,19 +4,6 @@ from cli.pace import Pace, duration
 from halldetect.auditor import Progress, Stage
 
 
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 def note(pace, clock, seconds, stage, done, total=None):
     clock.now += seconds
     pace.note(Progress(stage, done, total))

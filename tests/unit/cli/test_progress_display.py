@@ -41,15 +41,7 @@ def test_long_work_shows_what_it_does(terminal, stream, monkeypatch):
     assert "halldetect: line 3: [odd]\\x1b" in stream.getvalue()
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-def test_without_a_terminal_there_is_a_line_now_and_then(capsys):
-    clock = Clock()
+def test_without_a_terminal_there_is_a_line_now_and_then(capsys, clock):
     with ProgressLines(clock) as lines:
         clock.now += 4.9
         lines.show("too early", 0.1)
@@ -65,20 +57,19 @@ def test_without_a_terminal_there_is_a_line_now_and_then(capsys):
     )
 
 
-def test_lines_come_now_and_then_and_ever_more_seldom(capsys):
-    clock = Clock()
-    lines = ProgressLines(clock)
+def test_lines_come_now_and_then_and_ever_more_seldom(capsys, clock):
+    lines, began = ProgressLines(clock), clock.now
     with lines:
         for second in range(10 * 3600):
-            clock.now = float(second)
+            clock.now = began + second
             lines.show("going on", 0.9999)
     written = capsys.readouterr().err.splitlines()
     assert set(written) == {"halldetect: 99%: going on"}
     assert 100 < len(written) < 200
 
 
-def test_messages_come_at_once(capsys):
-    with ProgressLines(Clock()) as lines:
+def test_messages_come_at_once(capsys, clock):
+    with ProgressLines(clock) as lines:
         lines.show("too early", 0.5)
         lines.say("away\x1b[2J")
     assert capsys.readouterr().err == "halldetect: away\\x1b[2J\n"

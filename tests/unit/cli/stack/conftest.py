@@ -10,21 +10,6 @@ from cli.stack.children import Child, ChildPlan, ChildState
 from cli.stack.spawning import spawn
 
 
-class Clock:
-    """Seconds that pass when they are told to."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture
 def make_child(tmp_path, clock):
     """Makes children that run a line of shell; what still runs at the end is killed."""

@@ -19,8 +19,9 @@ from sqlalchemy.dialects.postgresql import ARRAY, DOUBLE_PRECISION, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, CreatedAt, Id, Moment, one_of
-from db.key_models import ApiKey
-from db.models import Audit, PolicyVersion
+from db.models.audits import Audit
+from db.models.inputs import PolicyVersion
+from db.models.keys import ApiKey
 from halldetect.scoring.verdict import Label, Verdict
 
 

@@ -21,8 +21,8 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, CreatedAt, Id, Moment, one_of
-from db.key_models import ApiKey
-from db.models import Batch
+from db.models.audits import Batch
+from db.models.keys import ApiKey
 from halldetect.webhook_targets import LONGEST_URL
 
 
