@@ -20,6 +20,8 @@ from halldetect.loopback import is_loopback
 from halldetect.settings import Settings
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+# A server closes an idle connection after some seconds, and would lose what is sent just then.
+_LIMITS = httpx.Limits(keepalive_expiry=2.0)
 # Every line of an upload is checked and stored before the answer: the more of them, the longer it
 # takes. The rate is far below that of a service with nothing else to do; even a small one may
 # have to wait for a lock.
@@ -65,6 +67,7 @@ class Service:
         self._client = httpx.Client(
             base_url=address,
             timeout=_TIMEOUT,
+            limits=_LIMITS,
             headers=headers,
             # A proxy for the outer world would not find a service on this machine.
             trust_env=not is_loopback(httpx.URL(address).host),

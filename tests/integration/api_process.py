@@ -26,8 +26,12 @@ class ApiProcess:
         self._environment = kept | servers | variables
         self._start()
 
-    def _start(self):
-        self.port = _free_port()
+    def start_again(self):
+        """Start it where it was."""
+        self._start(self.port)
+
+    def _start(self, port=None):
+        self.port = port or _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = self._folder / f"api-{self.port}.log"
         with self.log.open("wb") as log:

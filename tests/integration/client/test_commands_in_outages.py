@@ -54,11 +54,10 @@ class Servers:
         self.valkey.stop()
 
     def start_api(self):
-        before = self.api
-        port = {} if before is None else {"api_port": before.port}
-        self.api = ApiProcess(self._folder, self.postgres.url, self.valkey.url, **port)
-        if before is not None:
-            self.api.port, self.api.url = before.port, before.url
+        if self.api is None:
+            self.api = ApiProcess(self._folder, self.postgres.url, self.valkey.url)
+        else:
+            self.api.start_again()
         self.api.wait_until_it_answers()
 
 
@@ -131,17 +130,17 @@ def test_every_command_outlasts_servers_that_are_stopped_for_a_while(
     with sessions.begin() as session:
         fail = "UPDATE halldetect.audits SET status = 'failed', finished_at = now(), error = 'odd'"
         session.execute(text(f"{fail} WHERE id = 1"))
+    servers.api.stop()
     servers.postgres.stop()
     servers.valkey.stop()  # and stays away: nothing waits for it
     commands = {name: start(arguments) for name, arguments in COMMANDS.items()}
-    reasons = ["the database cannot be reached now; nothing was stored", "no service answers"]
+    reasons = ["no service answers", "the database cannot be reached now; nothing was stored"]
     for command in commands.values():
         wait_until(partial(command.tells, reasons[0]))
-    servers.api.stop()
+    servers.start_api()
     for command in commands.values():
         wait_until(partial(command.tells, reasons[1]))
     servers.postgres.start()
-    servers.start_api()
     for name, command in commands.items():
         code, output, told = command.finish()
         assert code == 0, (name, told)
