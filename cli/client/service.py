@@ -1,4 +1,4 @@
-"""The API of the service, as the client commands use it; its problem documents become errors."""
+"""The API of the service, as the client commands use it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any, NoReturn, Self
 import httpx
 
 from cli.client.address import api_address
-from cli.client.errors import BatchRefused, LineFault, ServiceError, ServiceUnavailable
-from cli.client.patience import outlast, seconds_asked_for, telling_of_silence
+from cli.client.errors import ServiceError, ServiceUnavailable
+from cli.client.patience import outlast, telling_of_silence
+from cli.client.refusals import may_pass, refusal, unavailable
 from cli.consoles import tell
 from halldetect.errors import InputError
 from halldetect.loopback import is_loopback
@@ -27,19 +28,7 @@ _LIMITS = httpx.Limits(keepalive_expiry=2.0)
 # have to wait for a lock.
 _UPLOAD_SECONDS, _UPLOAD_BYTES_A_SECOND, _LONGEST_UPLOAD_SECONDS = 180.0, 100_000, 1800.0
 _PAGE = 1000
-_PROBLEM = "application/problem+json"
 _API_KEY = re.compile(r"hd_[A-Za-z0-9_-]+")
-_MAY_PASS = {
-    httpx.codes.REQUEST_TIMEOUT,
-    httpx.codes.TOO_MANY_REQUESTS,
-    httpx.codes.BAD_GATEWAY,
-    httpx.codes.SERVICE_UNAVAILABLE,
-    httpx.codes.GATEWAY_TIMEOUT,
-}
-_OURS = "urn:halldetect:problem:"
-# Answers by which the service tells that a request had no effect.
-_NOTHING_DONE = {f"{_OURS}{kind}" for kind in ("unavailable", "too-slow")}
-_STILL_RUNNING = f"{_OURS}idempotency-key-in-progress"  # an earlier try
 
 
 class Service:
@@ -231,8 +220,8 @@ class Service:
                 if not response.is_success:
                     with closing(response):
                         response.read()
-            if _may_pass(response):
-                raise self._unavailable(response)
+            if may_pass(response):
+                raise unavailable(response, self.address)
             return response
 
         return outlast(ask, self._say, is_repeatable=is_repeatable)
@@ -263,40 +252,8 @@ class Service:
             raise ServiceError(f"{self.address}: what answers there is no HallDetect service")
         return document
 
-    def _key_advice(self) -> str:
-        if self._has_key:
-            return "HALLDETECT_API_KEY is not accepted"
-        return "set HALLDETECT_API_KEY to one; `halldetect keys create` makes it"
-
-    def _unavailable(self, response: httpx.Response) -> ServiceUnavailable:
-        # What is refused with 429 was not looked at, whoever says so.
-        is_refused = response.status_code == httpx.codes.TOO_MANY_REQUESTS
-        return ServiceUnavailable(
-            f"{self.address}: {_reason(response)}",
-            seconds_asked_for(response) or 0.0,
-            nothing_done=is_refused or _kind(response) in _NOTHING_DONE,
-        )
-
     def _refuse(self, response: httpx.Response) -> NoReturn:
-        problem = _problem(response)
-        reason = _reason(response)
-        if problem is not None and response.status_code == httpx.codes.UNAUTHORIZED:
-            raise InputError(f"{self.address}: {reason} ({self._key_advice()})")
-        if problem is not None and response.status_code == httpx.codes.FORBIDDEN:
-            raise InputError(f"{self.address}: {reason} (HALLDETECT_API_KEY)")
-        if _may_pass(response):
-            raise self._unavailable(response)
-        if problem is None or response.is_server_error:
-            raise ServiceError(f"{self.address}: {reason}")
-        faults = _line_faults(problem)
-        if faults:
-            raise BatchRefused(reason, faults, int(problem.get("total_errors", len(faults))))
-        raise InputError(reason)
-
-
-def _may_pass(response: httpx.Response) -> bool:
-    """Return whether the same request may be answered otherwise a little later."""
-    return response.status_code in _MAY_PASS or _kind(response) == _STILL_RUNNING
+        raise refusal(response, self.address, has_key=self._has_key)
 
 
 def _noted(pieces: Iterable[bytes], move: Callable[[], None]) -> Iterator[bytes]:
@@ -319,42 +276,3 @@ def _api_key(settings: Settings) -> str | None:
         # It may be another secret by mistake: it is neither sent nor shown.
         raise InputError("HALLDETECT_API_KEY is no API key: they begin with hd_")
     return secret or None
-
-
-def _problem(response: httpx.Response) -> dict[str, Any] | None:
-    """Return the problem document of a response, or None if it is another server's answer."""
-    if not response.headers.get("Content-Type", "").startswith(_PROBLEM):
-        return None
-    try:
-        problem = response.json()
-    except ValueError:
-        return None
-    return problem if isinstance(problem, dict) else None
-
-
-def _kind(response: httpx.Response) -> str | None:
-    """Return what tells our problems apart, or None where there is none."""
-    if response.is_success:
-        return None
-    problem = _problem(response)
-    return None if problem is None else str(problem.get("type"))
-
-
-def _reason(response: httpx.Response) -> str:
-    problem = _problem(response)
-    if problem is None:
-        return (
-            f"answered {response.status_code} {response.reason_phrase} without saying why: is "
-            "this the address of a HallDetect service?"
-        )
-    return str(problem.get("detail") or problem.get("title") or response.reason_phrase)
-
-
-def _line_faults(problem: dict[str, Any]) -> list[LineFault]:
-    """Return the faults of single lines that a problem document lists."""
-    listed = problem.get("errors")
-    return [
-        LineFault(int(fault["line"]), str(fault["message"]))
-        for fault in (listed if isinstance(listed, list) else [])
-        if isinstance(fault, dict) and "line" in fault and "message" in fault
-    ]
