@@ -38,6 +38,11 @@ class EmbeddedServer(ABC):
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where to reach it, password included."""
+
+    @property
     def pid(self) -> int | None:
         """The server's process id while it runs."""
         if self._process is None or self._process.poll() is not None:

@@ -76,40 +76,39 @@ def observe(database_url: str) -> Observation:
 
 
 class Observer:
-    """Looks once a second, in a thread of its own: a slow database must not delay the screen.
+    """Looks once a second, in a thread of its own: a slow database must not delay the screen."""
 
-    Parameters
-    ----------
-    database_url : str
-        The database.
-    """
-
-    def __init__(self, database_url: str) -> None:
+    def __init__(self) -> None:
         self.latest = NOT_LOOKED
-        self._engine = make_engine(database_url, pool_size=1)
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
+        self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Begin to look."""
+    def start(self, database_url: str) -> None:
+        """Begin to look at a database."""
+        self._thread = threading.Thread(
+            target=self._run, args=(database_url,), name="observer", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
         """End, and leave the database."""
         self._is_over.set()
-        if self._thread.is_alive():
+        if self._thread is not None:
             self._thread.join(timeout=_SECONDS_BETWEEN_LOOKS)
-        self._engine.dispose()
 
     def worker_is_ready(self, pid: int) -> bool:
         """Tell whether the worker with this process id has loaded its models."""
         worker = self.latest.worker(pid)
         return worker is not None and worker.state is WorkerState.READY
 
-    def _run(self) -> None:
-        sessions = session_factory(self._engine)
-        while not self._is_over.wait(_SECONDS_BETWEEN_LOOKS):
-            self.latest = _look(sessions)
+    def _run(self, database_url: str) -> None:
+        engine = make_engine(database_url, pool_size=1)
+        try:
+            sessions = session_factory(engine)
+            while not self._is_over.wait(_SECONDS_BETWEEN_LOOKS):
+                self.latest = _look(sessions)
+        finally:
+            engine.dispose()
 
 
 def _look(sessions: sessionmaker[Session]) -> Observation:

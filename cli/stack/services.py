@@ -17,6 +17,7 @@ from cli.stack.children import ChildPlan
 from cli.stack.home import Home
 from cli.stack.observations import Observer
 from cli.stack.ports import LOOPBACK
+from cli.stack.servers import Servers
 from cli.stack.spawning import spawn
 from halldetect.settings import Settings
 from queues.names import Queue
@@ -46,8 +47,8 @@ class Services:
         What the user chose.
     addresses : Addresses
         Where to listen.
-    database_url, redis_url : str
-        The servers.
+    servers : Servers
+        Where the database and the broker are.
     extraction_workers, nli_workers : int
         How many of each.
     observer : Observer
@@ -57,8 +58,7 @@ class Services:
     home: Home
     settings: Settings
     addresses: Addresses
-    database_url: str
-    redis_url: str
+    servers: Servers
     extraction_workers: int
     nli_workers: int
     observer: Observer
@@ -169,8 +169,8 @@ class Services:
             | _as_variables(self.settings)
             | {
                 "HALLDETECT_API_PORT": str(self.addresses.ports[API]),
-                "DATABASE_URL": self.database_url,
-                "REDIS_URL": self.redis_url,
+                "DATABASE_URL": self.servers.database_url,
+                "REDIS_URL": self.servers.redis_url,
                 "FLOWER_BASIC_AUTH": self.addresses.flower_credentials,
                 # Idle OpenMP threads of one model spin and take the processor from the other.
                 "OMP_WAIT_POLICY": "PASSIVE",

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
 import psutil
-import redis
-from pydantic import SecretStr
 
 from cli.stack.addresses import API, POSTGRES, VALKEY, Addresses
 from cli.stack.children import Child, ChildPlan, ChildState
 from cli.stack.errors import StackError
 from cli.stack.home import Home
 from cli.stack.leftovers import stop_leftovers
-from cli.stack.observations import NOT_LOOKED, Observer
+from cli.stack.observations import Observer
 from cli.stack.passwords import kept_password
-from cli.stack.postgres import STOP_SIGNAL, PostgresServer
 from cli.stack.run_file import RunningChild, RunningStack, write_run_file
 from cli.stack.screen import Screen
+from cli.stack.servers import Servers
 from cli.stack.services import Services
 from cli.stack.stop_requests import StopRequests
 from cli.stack.supervisor import Supervisor
-from cli.stack.valkey import ValkeyServer
 from halldetect.settings import Settings
 
 _TICK_SECONDS = 0.2
-_SERVER_GRACE_SECONDS = 30.0
-_ANSWER_SECONDS = 5.0
 
 
 class Stack:
@@ -61,15 +55,23 @@ class Stack:
         extraction_workers: int,
         nli_workers: int,
     ) -> None:
-        self._settings = settings
         self._home = home
         self._screen = screen
         self._requests = requests
-        self._workers = {"extraction_workers": extraction_workers, "nli_workers": nli_workers}
         self._addresses = Addresses(settings, kept_password(home.flower_password))
-        self._begun_at = time.monotonic()
+        self._servers = Servers(settings, home, self._addresses)
+        self._observer = Observer()
+        self._services = Services(
+            home=home,
+            settings=settings,
+            addresses=self._addresses,
+            servers=self._servers,
+            extraction_workers=extraction_workers,
+            nli_workers=nli_workers,
+            observer=self._observer,
+        )
+        self._begun_at, self._started_at = time.monotonic(), datetime.now(UTC)
         self._supervisor = Supervisor(self._record)
-        self._observer: Observer | None = None
         self._state: RunningStack | None = None
 
     def run(self) -> None:
@@ -82,15 +84,15 @@ class Stack:
         """
         for name in stop_leftovers(self._home.root):
             self._screen.say(f"{name} was left over from a stack that was killed: stopped")
-        servers = self._prepare_servers()
-        services = self._services()
-        first, later = services.first(), services.later()
+        servers = self._servers.prepare(self._screen.say)
+        first, later = self._services.first(), self._services.later()
         self._supervisor.add([*servers, *first, *later])
         self._start_servers(_names(servers))
         if self._requests.is_made:
             return
+        self._servers.keep_ports()
         self._prepare_database()
-        services.observer.start()
+        self._observer.start(self._servers.database_url)
         self._say(self._supervisor.start(_names(first)))
         # Starting is mostly importing: what can wait leaves the processors to what cannot.
         while ChildState.STARTING in self._supervisor.states({API}) and not self._requests.is_made:
@@ -102,80 +104,35 @@ class Stack:
 
     def stop(self) -> None:
         """Stop whatever runs: first what brings work, then what does it, the servers last."""
-        if self._observer is not None:
-            self._observer.stop()
+        self._observer.stop()
         alive = {child.name for child in self._supervisor.children if child.pid is not None}
         servers = {POSTGRES, VALKEY}
         for group in ({API}, alive - servers - {API}, {VALKEY}, {POSTGRES}):
             self._stop_group(group & alive)
         self._home.run_file.unlink(missing_ok=True)
 
-    def _prepare_servers(self) -> list[ChildPlan]:
-        """Make the servers that are ours ready to be started, and note all addresses."""
-        database_url, redis_url = self._settings.database_url, self._settings.redis_url
-        plans = []
-        if redis_url is not None:
-            _check_redis(redis_url.get_secret_value())
-        if database_url is None:
-            log = self._home.logs / "postgres.log"
-            postgres = PostgresServer(self._home.postgres, log=log)
-            if not postgres.has_data:
-                self._screen.say("making the database ...")
-            postgres.prepare()
-            postgres.port = self._port(POSTGRES)
-            database_url = SecretStr(postgres.url)
-            plans.append(_server_plan(POSTGRES, postgres, STOP_SIGNAL))
-        if redis_url is None:
-            log = self._home.logs / "valkey.log"
-            valkey = ValkeyServer(self._home.valkey, self._port(VALKEY), log=log)
-            valkey.prepare()
-            redis_url = SecretStr(valkey.url)
-            plans.append(_server_plan(VALKEY, valkey, signal.SIGTERM))
-        self._state = RunningStack(
-            pid=os.getpid(),
-            started_at=datetime.now(UTC),
-            home=self._home.root,
-            api_url=self._addresses.api_url,
-            flower_url=self._addresses.flower_url,
-            database_url=database_url.get_secret_value(),
-            redis_url=redis_url.get_secret_value(),
-        )
-        return plans
-
-    def _port(self, server: str) -> int:
-        message = self._addresses.settle(server)
-        if message is not None:
-            self._screen.say(message)
-        return self._addresses.ports[server]
-
-    def _services(self) -> Services:
-        self._observer = Observer(self._running.database_url)
-        return Services(
-            home=self._home,
-            settings=self._settings,
-            addresses=self._addresses,
-            database_url=self._running.database_url,
-            redis_url=self._running.redis_url,
-            observer=self._observer,
-            **self._workers,
-        )
-
     def _start_servers(self, names: set[str]) -> None:
-        """Start the servers and wait for them; one that cannot start is the end."""
-        self._say(self._supervisor.start(names))
-        while self._supervisor.states(names) - {ChildState.RUNNING}:
-            messages = self._supervisor.check()
-            if ChildState.RESTARTING in self._supervisor.states(names):
+        """Start the servers and wait for them; one that cannot start is the end.
+
+        One whose port another program took in the last moment is started again, on another port.
+        """
+        messages = self._supervisor.start(names)
+        known: set[str] = set()
+        while True:
+            ended = self._supervisor.in_state(ChildState.RESTARTING) & names
+            if not all(self._servers.has_lost_port(name) for name in ended - known):
                 raise StackError("\n".join(messages))
+            known = ended
             self._say(messages)
-            if self._requests.is_made:
+            if self._requests.is_made or not self._supervisor.states(names) - {ChildState.RUNNING}:
                 return
             self._pause()
+            messages = self._supervisor.check()
 
     def _prepare_database(self) -> None:
         from db.migrate import upgrade  # a while to import, in which the servers are at work
 
-        upgrade(self._running.database_url)
+        upgrade(self._servers.database_url)
 
     def _watch(self) -> None:
         while not (self._running.is_ready or self._requests.is_made):
@@ -225,12 +182,15 @@ class Stack:
             )
             for child in children
         )
-        self._state = self._running.model_copy(
-            update={
-                "children": listed,
-                "api_url": self._addresses.api_url,
-                "flower_url": self._addresses.flower_url,
-            }
+        self._state = RunningStack(
+            pid=os.getpid(),
+            started_at=self._started_at,
+            home=self._home.root,
+            api_url=self._addresses.api_url,
+            flower_url=self._addresses.flower_url,
+            database_url=self._servers.database_url,
+            redis_url=self._servers.redis_url,
+            children=listed,
         )
         write_run_file(self._state)
 
@@ -247,37 +207,15 @@ class Stack:
         time.sleep(_TICK_SECONDS)
 
     def _show(self) -> None:
-        self._screen.show(self._running, self._observer.latest if self._observer else NOT_LOOKED)
+        self._screen.show(self._running, self._observer.latest)
 
     def _show_quietly(self) -> None:
         with suppress(OSError):
             self._show()
 
 
-def _server_plan(
-    name: str, server: PostgresServer | ValkeyServer, stop_signal: signal.Signals
-) -> ChildPlan:
-    return ChildPlan(
-        name=name,
-        launch=server.launch,
-        is_ready=server.is_ready,
-        log=server.log,
-        stop_signal=stop_signal,
-        grace_seconds=_SERVER_GRACE_SECONDS,
-    )
-
-
 def _names(plans: Sequence[ChildPlan]) -> set[str]:
     return {plan.name for plan in plans}
-
-
-def _check_redis(url: str) -> None:
-    """Raise a clear error if the user's own Redis does not answer."""
-    try:
-        with redis.Redis.from_url(url, socket_connect_timeout=_ANSWER_SECONDS) as client:
-            client.ping()
-    except (redis.RedisError, ValueError) as error:
-        raise StackError(f"REDIS_URL: the server cannot be used: {error}") from None
 
 
 def _creation_time(pid: int | None) -> float | None:

@@ -42,6 +42,10 @@ class Supervisor:
         """Return the states that the named children are in."""
         return {child.state for child in self.children if child.name in names}
 
+    def in_state(self, state: ChildState) -> set[str]:
+        """Return the names of the children that are in a state."""
+        return {child.name for child in self.children if child.state is state}
+
     def check(self) -> list[str]:
         """Look at every child, start again what is due; return what to say."""
         messages = [message for child in self.children if (message := child.check()) is not None]

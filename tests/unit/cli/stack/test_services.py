@@ -1,6 +1,7 @@
 import os
 import socket
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,8 +28,10 @@ def make_services(tmp_path, monkeypatch):
             home=Home(tmp_path),
             settings=chosen,
             addresses=Addresses(chosen, "flowersecret"),
-            database_url="postgresql://halldetect:dbsecret@127.0.0.1:1/halldetect",
-            redis_url="redis://:redissecret@127.0.0.1:2/0",
+            servers=SimpleNamespace(
+                database_url="postgresql://halldetect:dbsecret@127.0.0.1:1/halldetect",
+                redis_url="redis://:redissecret@127.0.0.1:2/0",
+            ),
             extraction_workers=extraction_workers,
             nli_workers=nli_workers,
             observer=NobodyReported(),
@@ -103,8 +106,8 @@ def test_the_children_read_the_settings_that_were_chosen(make_services, launched
     read = load_settings()
     ours = {"api_port", "database_url", "redis_url", "metrics_port"}
     assert read.model_dump(exclude=ours) == services.settings.model_dump(exclude=ours)
-    assert read.database_url.get_secret_value() == services.database_url
-    assert read.redis_url.get_secret_value() == services.redis_url
+    assert read.database_url.get_secret_value() == services.servers.database_url
+    assert read.redis_url.get_secret_value() == services.servers.redis_url
     assert read.api_port == services.addresses.ports["api"]
 
 
