@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.segment import Segment
 from rich.table import Table
 
-from cli.plain_tables import longest_word, plain_table, widest_line
+from cli.plain_tables import holds_text_alone, longest_word, plain_table, widest_line
 
 _FRAME_AROUND_A_CELL = 3
 _LONGEST_WHOLE_WORD = 16
@@ -42,7 +42,7 @@ class _Console(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         """Render something, or a part of it."""
-        if isinstance(renderable, Table):
+        if isinstance(renderable, Table) and holds_text_alone(renderable):
             if self.is_terminal and _fits(renderable, (options or self.options).max_width):
                 for column in renderable.columns:
                     column.overflow = "fold"  # rich's own is to cut off what is too long
