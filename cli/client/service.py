@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self
 import httpx
 
 from cli.client.address import api_address
+from cli.client.answers import Answer, read_answer
 from cli.client.errors import BatchRefused, LineFault, ServiceError, ServiceUnavailable
 from cli.client.patience import outlast, seconds_asked_for, telling_of_silence
 from cli.consoles import tell
@@ -38,6 +39,11 @@ _OURS = "urn:halldetect:problem:"
 # Answers by which the service tells that a request had no effect.
 _NOTHING_DONE = {f"{_OURS}{kind}" for kind in ("unavailable", "too-slow")}
 _STILL_RUNNING = f"{_OURS}idempotency-key-in-progress"  # an earlier try
+
+
+class _Page(Answer):
+    items: list[dict[str, Any]]
+    next_cursor: str | None
 
 
 class Service:
@@ -194,11 +200,12 @@ class Service:
         """Yield what a list holds, page after page."""
         query = {**filters, "limit": _PAGE}
         while True:
-            page = self._document(self._request("GET", path, params=query))
-            yield from page["items"]
-            if page["next_cursor"] is None:
+            document = self._document(self._request("GET", path, params=query))
+            page = read_answer(_Page, document, about="a list")
+            yield from page.items
+            if page.next_cursor is None:
                 return
-            query["cursor"] = page["next_cursor"]
+            query["cursor"] = page.next_cursor
 
     @contextmanager
     def results(self, batch_id: int, *, with_matrix: bool) -> Iterator[Iterator[bytes]]:
@@ -287,7 +294,8 @@ class Service:
             raise ServiceError(f"{self.address}: {reason}")
         faults = _line_faults(problem)
         if faults:
-            raise BatchRefused(reason, faults, int(problem.get("total_errors", len(faults))))
+            total = problem.get("total_errors")
+            raise BatchRefused(reason, faults, total if isinstance(total, int) else len(faults))
         raise InputError(reason)
 
 
@@ -351,7 +359,7 @@ def _line_faults(problem: dict[str, Any]) -> list[LineFault]:
     """Return the faults of single lines that a problem document lists."""
     listed = problem.get("errors")
     return [
-        LineFault(int(fault["line"]), str(fault["message"]))
+        LineFault(fault["line"], str(fault["message"]))
         for fault in (listed if isinstance(listed, list) else [])
-        if isinstance(fault, dict) and "line" in fault and "message" in fault
+        if isinstance(fault, dict) and isinstance(fault.get("line"), int) and "message" in fault
     ]
