@@ -50,6 +50,20 @@ def test_it_is_told_that_no_service_of_this_version_answers(
     assert "is this a HallDetect service of the same version?" in done.stderr
 
 
+@pytest.mark.parametrize("flagged", [{}, {"id": "1", "fedscore": None}])
+def test_a_strange_list_of_what_was_flagged_is_told_after_the_batch(
+    serving, steps, batch, monkeypatch, flagged
+):
+    state = batch(status="completed", waiting=0, failed=0, completed=10)
+    page = {"items": [flagged], "next_cursor": None}
+    with serving(steps["answer"](200, state), steps["answer"](200, page)) as (address, _):
+        monkeypatch.setenv("HALLDETECT_API_URL", address)
+        done = CliRunner().invoke(app, ["status", "12", "--wait"])
+    assert done.exit_code == 4, done.stderr
+    assert "hallucinated" in done.stdout
+    assert "is this a HallDetect service of the same version?" in done.stderr
+
+
 @pytest.mark.parametrize(
     "members",
     [
