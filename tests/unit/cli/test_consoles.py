@@ -1,7 +1,9 @@
 import os
+import pty
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from io import StringIO
 
 import pytest
@@ -61,6 +63,27 @@ def test_a_narrow_terminal_gets_every_character(no_wrap):
     assert ("┡" in shown) is not no_wrap
     assert "".join(filter(str.islower, shown)) == word
     assert "".join(filter(str.isupper, shown)) == word.upper()
+
+
+@pytest.mark.parametrize(
+    "columns", ["", "0", "000", "-5", "wide", "\xb2", "99999999999", "9" * 5000]
+)
+def test_a_width_that_is_none_is_passed_over_on_a_terminal(columns):
+    output, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "cli", "failed", "--help"],
+        env=os.environ | {"COLUMNS": columns, "TERM": "xterm"},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        with suppress(OSError), open(output, "rb", buffering=0) as reader:
+            while piece := reader.read(65536):  # an error tells the end of a terminal
+                shown += piece
+    assert process.returncode == 0
+    assert b"Show this message and exit." in shown
 
 
 @pytest.mark.parametrize("display", [ProgressBar, FollowBar])
