@@ -7,6 +7,7 @@ import hashlib
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -20,6 +21,7 @@ _IN_MEMORY = 1 << 20  # smaller uploads never reach the disk
 _WRITTEN_AT_ONCE = 1 << 18
 _UNPACKED_AT_ONCE = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _UPLOAD_SETTING = "HALLDETECT_MAX_UPLOAD_BYTES"
 
 
@@ -54,8 +56,11 @@ class Spool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
-        self._room.give_back(self._taken)
+        try:
+            with suppress(OSError):  # what a full disk did not take is not needed any more
+                self._file.close()
+        finally:
+            self._room.give_back(self._taken)
 
     @property
     def sha256(self) -> bytes:
@@ -83,7 +88,8 @@ class Spool:
             self._room.take(len(piece))
             self._taken += len(piece)
             self._digest.update(piece)
-            self._keep(piece)
+            with _room_on_disk():
+                self._file.write(piece)
 
     def finish(self) -> None:
         """Note that all has arrived.
@@ -91,11 +97,12 @@ class Spool:
         Raises
         ------
         Problem
-            When a packed upload ends too early.
+            When a packed upload ends too early, or the disk is full.
         """
         if self._gunzip:
             self._gunzip.finish()
-        self._file.seek(0)
+        with _room_on_disk():
+            self._file.seek(0)  # writes what is still in memory
 
     def lines(self, longest: int) -> Iterator[bytes]:
         """Yield the physical lines with their ends; of a longer one only what shows that it is.
@@ -112,16 +119,6 @@ class Spool:
             rest = line
             while len(rest) == limit and not rest.endswith(b"\n"):
                 rest = self._file.readline(limit)
-
-    def _keep(self, piece: bytes) -> None:
-        try:
-            self._file.write(piece)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            raise Problem(
-                507, Kind.UNAVAILABLE, "the service has no room left for uploads: try again later"
-            ) from error
 
 
 class Gunzip:
@@ -161,6 +158,19 @@ class Gunzip:
         """
         if self._begun and not self._member.eof:
             raise _damaged("the gzip of the upload ends too early")
+
+
+@contextmanager
+def _room_on_disk() -> Iterator[None]:
+    """Tell a disk that is full, or a quota that is used up, as what it is."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise Problem(
+            507, Kind.UNAVAILABLE, "the service has no room left for uploads: try again later"
+        ) from error
 
 
 def _damaged(what: str) -> Problem:

@@ -14,10 +14,11 @@ from rich.rule import Rule
 from rich.segment import Segment
 from rich.table import Table
 
-from cli.plain_tables import longest_word, plain_table, widest_line
+from cli.plain_tables import holds_text_alone, longest_word, plain_table, widest_line
 
 _FRAME_AROUND_A_CELL = 3
 _LONGEST_WHOLE_WORD = 16
+_WIDEST = 10_000
 
 
 class _Console(Console):
@@ -42,7 +43,7 @@ class _Console(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         """Render something, or a part of it."""
-        if isinstance(renderable, Table):
+        if isinstance(renderable, Table) and holds_text_alone(renderable):
             if self.is_terminal and _fits(renderable, (options or self.options).max_width):
                 for column in renderable.columns:
                     column.overflow = "fold"  # rich's own is to cut off what is too long
@@ -90,10 +91,18 @@ class _Messages(io.FileIO):
 
 def prepare_streams() -> None:
     """Make the standard streams usable: UTF-8 whatever the locale, and none of them closed."""
+    _forget_impossible_width()
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # takes number 0
     sys.stdout = _stream(sys.stdout, _Results)
     sys.stderr = _stream(sys.stderr, _Messages)
+
+
+def _forget_impossible_width() -> None:
+    """Take COLUMNS away where it is no width: in none at all everything would vanish."""
+    columns = os.environ.get("COLUMNS", "")
+    if not (columns.isascii() and columns.isdigit() and 0 < int(columns[:9]) <= _WIDEST):
+        os.environ.pop("COLUMNS", None)
 
 
 def _stream(stream: TextIO | None, kind: type[io.FileIO]) -> TextIO:

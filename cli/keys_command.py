@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
+from sqlalchemy.orm import Session
 
 from cli.consoles import results_console, tell
 from cli.database import open_database
 from cli.moments import moment_text
 from cli.printable import printable
 from db.api_keys import StoredKey, create_key, list_keys, revoke_key, rotate_key
-from db.engine import session_factory
+from db.engine import CommitUnknown, session_factory, transaction
 from db.scopes import Scope
 from halldetect.errors import InputError
 from halldetect.settings import Settings
@@ -34,7 +36,7 @@ def create(name: str, scopes: Sequence[Scope], settings: Settings, *, as_json: b
     UnavailableError
         The database cannot be reached.
     """
-    with open_database(settings) as engine, session_factory(engine).begin() as session:
+    with _transaction(settings) as session:
         key, secret = create_key(session, name, scopes)
     noun = "scope" if len(key.scopes) == 1 else "scopes"
     told = f"key {key.id} ({key.name}) has the {noun} {', '.join(key.scopes)}"
@@ -51,7 +53,7 @@ def rotate(key_id: int, overlap: timedelta, settings: Settings, *, as_json: bool
     UnavailableError
         The database cannot be reached.
     """
-    with open_database(settings) as engine, session_factory(engine).begin() as session:
+    with _transaction(settings) as session:
         rotated = rotate_key(session, key_id, overlap)
     if rotated is None:
         raise _no_key(key_id)
@@ -59,6 +61,18 @@ def rotate(key_id: int, overlap: timedelta, settings: Settings, *, as_json: bool
     until = f"until {_moment(key.older_secrets_until)}" if overlap else "no longer"
     told = f"key {key.id} ({key.name}) has a new secret; what it had before is accepted {until}"
     return _hand_over(key, secret, told, as_json=as_json)
+
+
+@contextmanager
+def _transaction(settings: Settings) -> Iterator[Session]:
+    """Open a transaction; whoever changes keys is told when nobody knows what became of it."""
+    try:
+        with open_database(settings) as engine, transaction(session_factory(engine)) as session:
+            yield session
+    except CommitUnknown as error:
+        raise CommitUnknown(
+            f"{error}; whether it did what was asked is not known: `halldetect keys list` shows it"
+        ) from None
 
 
 def _hand_over(key: StoredKey, secret: str, told: str, *, as_json: bool) -> int:
@@ -84,7 +98,7 @@ def show(settings: Settings, *, as_json: bool) -> int:
     UnavailableError
         The database cannot be reached.
     """
-    with open_database(settings) as engine, session_factory(engine).begin() as session:
+    with _transaction(settings) as session:
         keys = list_keys(session)
     if as_json:
         _print_json({"items": [_as_object(key) for key in keys]})
@@ -105,7 +119,7 @@ def revoke(key_id: int, settings: Settings, *, as_json: bool) -> int:
     UnavailableError
         The database cannot be reached.
     """
-    with open_database(settings) as engine, session_factory(engine).begin() as session:
+    with _transaction(settings) as session:
         key = revoke_key(session, key_id)
     if key is None:
         raise _no_key(key_id)

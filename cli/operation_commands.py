@@ -26,7 +26,11 @@ def failed(
     limit: Annotated[
         int | None,
         typer.Option(
-            "--limit", metavar="N", min=1, help="Most audits listed: by default 100, as JSON all."
+            "--limit",
+            metavar="N",
+            min=1,
+            max=LARGEST_ID,
+            help="Most audits listed: by default 100, as JSON all.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,

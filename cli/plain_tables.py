@@ -27,6 +27,11 @@ def plain_table(table: Table) -> Text:
     return Text("\n".join(line.rstrip() for line in _lines(table)))
 
 
+def holds_text_alone(table: Table) -> bool:
+    """Return whether a table can be told as text; others place bars and such beside each other."""
+    return all(isinstance(cell, str | Text) for column in table.columns for cell in column.cells)
+
+
 def widest_line(column: Column) -> int:
     """Return the width of the longest line of a column."""
     return _widest(line for cell in _cells(column) for line in cell.split("\n"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, func, literal, select, update
@@ -166,8 +166,6 @@ def forget_lost(session: Session) -> None:
 
 
 def _live_worker(row: WorkerRow) -> LiveWorker:
-    figures = dict(row.counters)
-    unswept_seconds = figures.pop(_UNSWEPT, None)
     return LiveWorker(
         name=row.name,
         queues=row.queues,
@@ -178,9 +176,15 @@ def _live_worker(row: WorkerRow) -> LiveWorker:
         models=row.models,
         started_at=row.started_at,
         seen_at=row.seen_at,
-        counters=WorkerCounters(**figures),  # type: ignore[arg-type]
-        unswept_seconds=unswept_seconds,
+        counters=_known_counters(row.counters),
+        unswept_seconds=row.counters.get(_UNSWEPT),
     )
+
+
+def _known_counters(figures: Mapping[str, float]) -> WorkerCounters:
+    """Return what this version knows of the figures; a worker of another may report others."""
+    known = {counter.name for counter in fields(WorkerCounters)}
+    return WorkerCounters(**{name: figures[name] for name in known & figures.keys()})  # type: ignore[arg-type]
 
 
 def _deadline() -> object:

@@ -26,6 +26,11 @@ from halldetect.webhook_targets import AllowedTargets
 from halldetect.wording import fault_message
 
 _PREFIX = "HALLDETECT_"
+# More than anybody means: what is larger would fit into no column and no library's numbers, and be
+# a fault of something else later.
+_DAY = 86_400
+_MOST = 2**31 - 1
+_MOST_BYTES = 2**50
 _UPLOADS_AT_ONCE = 4  # of the largest size, unless a setting says otherwise
 
 
@@ -147,9 +152,9 @@ class Settings(BaseSettings):
     extractor: ExtractorBackend = ExtractorBackend.LLAMA
     extractor_model: str | None = None
     extractor_mode: ExtractionMode = ExtractionMode.COVERED
-    extractor_gpu_layers: int | None = None
-    extractor_context_tokens: int = Field(default=4096, ge=1024)
-    extractor_seconds: float = Field(default=600, gt=0, le=86_400)
+    extractor_gpu_layers: int | None = Field(default=None, ge=-1, le=_MOST)
+    extractor_context_tokens: int = Field(default=4096, ge=1024, le=_MOST)
+    extractor_seconds: float = Field(default=600, gt=0, le=_DAY)
     nli: NliBackend | None = None
     nli_model: str | None = None
     nli_revision: str | None = None
@@ -158,10 +163,10 @@ class Settings(BaseSettings):
     nli_device: str = "auto"
     nli_dtype: str = "auto"
     threads: int | None = Field(default=None, ge=1, le=1024)
-    token_budget: int = Field(default=DEFAULT_TOKEN_BUDGET, ge=512)
-    preselected_spans: int | None = Field(default=None, ge=1)
-    max_characters: int = Field(default=4_000_000, ge=1)
-    max_sentences: int = Field(default=50_000, ge=1)
+    token_budget: int = Field(default=DEFAULT_TOKEN_BUDGET, ge=512, le=_MOST)
+    preselected_spans: int | None = Field(default=None, ge=1, le=_MOST)
+    max_characters: int = Field(default=4_000_000, ge=1, le=_MOST)
+    max_sentences: int = Field(default=50_000, ge=1, le=_MOST)
 
     home: Path = Field(default_factory=lambda: user_data_path("halldetect", appauthor=False))
     database_url: SecretStr | None = Field(
@@ -178,22 +183,22 @@ class Settings(BaseSettings):
     metrics_port: int | None = Field(default=None, ge=1, le=65535)
     api_keys_required: bool | None = None
     api_key: SecretStr | None = None
-    max_batch_lines: int = Field(default=1_000_000, ge=1)
-    max_upload_bytes: int = Field(default=4 * 2**30, ge=1)
-    max_spooled_bytes: int | None = Field(default=None, ge=1)
-    max_body_bytes: int = Field(default=16 * 2**20, ge=1)
-    max_waiting_audits: int = Field(default=2_000_000, ge=1)
-    max_waiting_audits_per_key: int | None = Field(default=None, ge=1)
-    requests_per_minute: int = Field(default=6000, ge=1)
-    stalled_client_seconds: int = Field(default=60, ge=1)
-    max_listed_errors: int = Field(default=100, ge=1)
-    lease_seconds: int = Field(default=60, ge=4)
-    run_seconds: int = Field(default=30, ge=1)
-    sweep_seconds: int = Field(default=10, ge=1)
-    load_tokens: int = Field(default=20_000, ge=1)
-    load_audits: int = Field(default=64, ge=1)
-    extraction_load_audits: int = Field(default=8, ge=1)
-    max_attempts: int = Field(default=3, ge=1)
+    max_batch_lines: int = Field(default=1_000_000, ge=1, le=_MOST)
+    max_upload_bytes: int = Field(default=4 * 2**30, ge=1, le=_MOST_BYTES)
+    max_spooled_bytes: int | None = Field(default=None, ge=1, le=_MOST_BYTES)
+    max_body_bytes: int = Field(default=16 * 2**20, ge=1, le=_MOST)
+    max_waiting_audits: int = Field(default=2_000_000, ge=1, le=_MOST)
+    max_waiting_audits_per_key: int | None = Field(default=None, ge=1, le=_MOST)
+    requests_per_minute: int = Field(default=6000, ge=1, le=_MOST)
+    stalled_client_seconds: int = Field(default=60, ge=1, le=_DAY)
+    max_listed_errors: int = Field(default=100, ge=1, le=_MOST)
+    lease_seconds: int = Field(default=60, ge=4, le=_DAY)
+    run_seconds: int = Field(default=30, ge=1, le=_DAY)
+    sweep_seconds: int = Field(default=10, ge=1, le=_DAY)
+    load_tokens: int = Field(default=20_000, ge=1, le=_MOST)
+    load_audits: int = Field(default=64, ge=1, le=_MOST)
+    extraction_load_audits: int = Field(default=8, ge=1, le=_MOST)
+    max_attempts: int = Field(default=3, ge=1, le=_MOST)
     webhook_allowed_hosts: str = ""
 
     @field_validator("webhook_allowed_hosts")

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from cli.client.answers import read_answer
 from cli.client.batch_state import BatchState, parse_batch_state
 from cli.client.batch_tables import FlaggedAudit, batch_table, flagged_table
 from cli.client.errors import ServiceUnavailable
@@ -64,7 +65,7 @@ def report_end(
 def most_hallucinated(service: Service, state: BatchState) -> list[FlaggedAudit]:
     """Return the few responses of a batch with the highest scores, the highest first."""
     flagged = (
-        FlaggedAudit(audit["id"], audit["line"], audit["custom_id"], audit["fedscore"])
+        read_answer(FlaggedAudit, audit, about="flagged audits")
         for audit in service.audits(batch_id=state.id, label="hallucinated")
     )
     return heapq.nlargest(_FLAGGED_SHOWN, flagged, key=lambda audit: audit.fedscore)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.table import Table
 from rich.text import Text
 
+from cli.client.answers import Answer
 from cli.client.batch_state import BatchState, RunningAudit
 from cli.client.throughput import Throughput
 from cli.pace import duration
@@ -18,8 +18,7 @@ from halldetect.wording import counted
 _SECONDS_OF_A_LONG_RUN = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class FlaggedAudit:
+class FlaggedAudit(Answer):
     """A response that was found hallucinated.
 
     Parameters

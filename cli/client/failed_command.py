@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
+from cli.client.answers import Answer, read_answer
 from cli.client.batch_state import parse_batch_state
 from cli.client.service import Service
 from cli.consoles import results_console, tell
@@ -19,9 +20,18 @@ from halldetect.settings import Settings
 from halldetect.wording import counted
 
 _EXIT_DONE = 0
-
-
 _MOST_AS_TEXT = 100
+
+
+class _FailedAudit(Answer):
+    id: str
+    batch_id: str | None
+    line: int | None
+    custom_id: str | None
+    finished_at: datetime
+    attempts: int
+    faults: int
+    error: str
 
 
 def list_failed(
@@ -82,16 +92,16 @@ def list_failed(
     return _EXIT_DONE
 
 
-def _described(audit: dict[str, Any]) -> Text:
-    place = "single" if audit["batch_id"] is None else f"batch {audit['batch_id']}"
-    if audit["line"] is not None:
-        place += f" line {audit['line']:,}"
-    name = f" {printable(audit['custom_id'])}" if audit["custom_id"] else ""
-    finished = moment_text(datetime.fromisoformat(audit["finished_at"]))
-    text = Text(f"audit {audit['id']}", style="bold")
+def _described(document: dict[str, Any]) -> Text:
+    audit = read_answer(_FailedAudit, document, about="failed audits")
+    place = "single" if audit.batch_id is None else f"batch {audit.batch_id}"
+    if audit.line is not None:
+        place += f" line {audit.line:,}"
+    name = f" {printable(audit.custom_id)}" if audit.custom_id else ""
+    text = Text(f"audit {audit.id}", style="bold")
     text.append(
-        f" ({place}{name}): failed {finished}, attempts {audit['attempts']}, "
-        f"faults {audit['faults']}\n    {printable(audit['error'])}",
+        f" ({place}{name}): failed {moment_text(audit.finished_at)}, attempts {audit.attempts}, "
+        f"faults {audit.faults}\n    {printable(audit.error)}",
         style="not bold",
     )
     return text

@@ -72,7 +72,8 @@ def refusal(response: httpx.Response, address: str, *, has_key: bool) -> HallDet
         return ServiceError(f"{address}: {reason}")
     faults = _line_faults(problem)
     if faults:
-        return BatchRefused(reason, faults, int(problem.get("total_errors", len(faults))))
+        total = problem.get("total_errors")
+        return BatchRefused(reason, faults, total if isinstance(total, int) else len(faults))
     return InputError(reason)
 
 
@@ -115,7 +116,7 @@ def _line_faults(problem: dict[str, Any]) -> list[LineFault]:
     """Return the faults of single lines that a problem document lists."""
     listed = problem.get("errors")
     return [
-        LineFault(int(fault["line"]), str(fault["message"]))
+        LineFault(fault["line"], str(fault["message"]))
         for fault in (listed if isinstance(listed, list) else [])
-        if isinstance(fault, dict) and "line" in fault and "message" in fault
+        if isinstance(fault, dict) and isinstance(fault.get("line"), int) and "message" in fault
     ]

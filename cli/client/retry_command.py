@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from cli.client.answers import Answer, read_answer
 from cli.client.service import Service
 from cli.consoles import results_console, tell
 from halldetect.errors import InputError
@@ -11,6 +13,19 @@ from halldetect.settings import Settings
 from halldetect.wording import counted
 
 _EXIT_DONE, _EXIT_REFUSED = 0, 2
+_read = partial(read_answer, about="what is tried again")
+
+
+class _RetriedAudit(Answer):
+    id: str
+    status: str
+
+
+class _RetriedBatch(Answer):
+    id: str
+    retried: int
+    queued: int
+    extracted: int
 
 
 def retry_audits(audit_ids: Sequence[int], settings: Settings) -> int:
@@ -38,12 +53,12 @@ def retry_audits(audit_ids: Sequence[int], settings: Settings) -> int:
     with Service.of(settings) as service:
         for audit_id in audit_ids:
             try:
-                audit = service.retry_audit(audit_id)
+                audit = _read(_RetriedAudit, service.retry_audit(audit_id))
             except InputError as error:
                 tell(str(error))
                 code = _EXIT_REFUSED
             else:
-                console.print(f"audit {audit['id']}: {_wait(audit['status'])}")
+                console.print(f"audit {audit.id}: {_wait(audit.status)}")
     return code
 
 
@@ -63,12 +78,12 @@ def retry_failed_of(batch_id: int, settings: Settings) -> int:
         The service cannot be reached, or failed.
     """
     with Service.of(settings) as service:
-        batch = service.retry_batch(batch_id)
-    wait = "waits" if batch["retried"] == 1 else "wait"
+        batch = _read(_RetriedBatch, service.retry_batch(batch_id))
+    wait = "waits" if batch.retried == 1 else "wait"
     results_console().print(
-        f"batch {batch['id']}: {counted(batch['retried'], 'audit')} {wait} again "
-        f"(for extraction {batch['queued']:,}, for verification {batch['extracted']:,}); "
-        f"`halldetect status {batch['id']} --wait` follows the batch"
+        f"batch {batch.id}: {counted(batch.retried, 'audit')} {wait} again "
+        f"(for extraction {batch.queued:,}, for verification {batch.extracted:,}); "
+        f"`halldetect status {batch.id} --wait` follows the batch"
     )
     return _EXIT_DONE
 

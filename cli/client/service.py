@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self
 import httpx
 
 from cli.client.address import api_address
+from cli.client.answers import Answer, read_answer
 from cli.client.errors import ServiceError, ServiceUnavailable
 from cli.client.patience import outlast, telling_of_silence
 from cli.client.refusals import may_pass, refusal, unavailable
@@ -29,6 +30,11 @@ _LIMITS = httpx.Limits(keepalive_expiry=2.0)
 _UPLOAD_SECONDS, _UPLOAD_BYTES_A_SECOND, _LONGEST_UPLOAD_SECONDS = 180.0, 100_000, 1800.0
 _PAGE = 1000
 _API_KEY = re.compile(r"hd_[A-Za-z0-9_-]+")
+
+
+class _Page(Answer):
+    items: list[dict[str, Any]]
+    next_cursor: str | None
 
 
 class Service:
@@ -186,11 +192,12 @@ class Service:
         """Yield what a list holds, page after page."""
         query = {**filters, "limit": _PAGE}
         while True:
-            page = self._document(self._request("GET", path, params=query))
-            yield from page["items"]
-            if page["next_cursor"] is None:
+            document = self._document(self._request("GET", path, params=query))
+            page = read_answer(_Page, document, about="a list")
+            yield from page.items
+            if page.next_cursor is None:
                 return
-            query["cursor"] = page["next_cursor"]
+            query["cursor"] = page.next_cursor
 
     @contextmanager
     def results(self, batch_id: int, *, with_matrix: bool) -> Iterator[Iterator[bytes]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
+from cli.client.answers import Answer, read_answer
 from cli.client.service import Service
 from cli.client.webhook_lines import webhook_lines
 from cli.consoles import results_console, tell
@@ -14,6 +16,16 @@ from cli.moments import moment_text
 from halldetect.settings import Settings
 
 _EXIT_DONE = 0
+_read = partial(read_answer, about="webhooks")
+
+
+class _NewSecret(Answer):
+    id: str
+    secret: str
+
+
+class _RotatedSecret(_NewSecret):
+    older_secrets_until: datetime
 
 
 def add(url: str, settings: Settings, *, as_json: bool) -> int:
@@ -27,9 +39,10 @@ def add(url: str, settings: Settings, *, as_json: bool) -> int:
         The service cannot be reached, or failed.
     """
     with Service.of(settings) as service:
-        webhook = service.create_webhook(url)
-    told = f"webhook {webhook['id']} is called for every batch from the next one on"
-    return _hand_over(webhook, told, as_json=as_json)
+        document = service.create_webhook(url)
+    webhook = _read(_NewSecret, document)
+    told = f"webhook {webhook.id} is called for every batch from the next one on"
+    return _hand_over(document, webhook.secret, told, as_json=as_json)
 
 
 def rotate(webhook_id: int, overlap: timedelta, settings: Settings, *, as_json: bool) -> int:
@@ -43,10 +56,11 @@ def rotate(webhook_id: int, overlap: timedelta, settings: Settings, *, as_json: 
         The service cannot be reached, or failed.
     """
     with Service.of(settings) as service:
-        rotated = service.rotate_webhook(webhook_id, int(overlap.total_seconds()))
-    until = f"until {_moment(rotated['older_secrets_until'])}, too" if overlap else "no longer"
+        document = service.rotate_webhook(webhook_id, int(overlap.total_seconds()))
+    rotated = _read(_RotatedSecret, document)
+    until = f"until {moment_text(rotated.older_secrets_until)}, too" if overlap else "no longer"
     told = f"webhook {webhook_id} has a new secret; what it had before signs {until}"
-    return _hand_over(rotated, told, as_json=as_json)
+    return _hand_over(document, rotated.secret, told, as_json=as_json)
 
 
 def show(settings: Settings, *, as_json: bool) -> int:
@@ -89,19 +103,15 @@ def remove(webhook_id: int, settings: Settings) -> int:
     return _EXIT_DONE
 
 
-def _hand_over(document: dict[str, Any], told: str, *, as_json: bool) -> int:
+def _hand_over(document: dict[str, Any], secret: str, told: str, *, as_json: bool) -> int:
     """Print an answer that holds a secret."""
     if as_json:
         _print_json(document)
         return _EXIT_DONE
-    sys.stdout.write(f"{document['secret']}\n")
+    sys.stdout.write(f"{secret}\n")
     sys.stdout.flush()
     tell(f"{told}; its secret is not shown again")
     return _EXIT_DONE
-
-
-def _moment(text: str) -> str:
-    return moment_text(datetime.fromisoformat(text))
 
 
 def _print_json(document: dict[str, Any]) -> None:

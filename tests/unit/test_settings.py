@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from typing import get_args
 
 import pytest
 
@@ -55,6 +56,21 @@ def test_an_override_wins_over_the_environment_and_none_does_not(monkeypatch):
     monkeypatch.setenv("HALLDETECT_THREADS", "3")
     assert load_settings(threads=2).threads == 2
     assert load_settings(threads=None).threads == 3
+
+
+NUMBERS = [
+    name
+    for name, field in Settings.model_fields.items()
+    if {int, float} & {field.annotation, *get_args(field.annotation)}
+]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("number", ["-2", "1" + "0" * 20, "nan"])
+def test_a_number_that_nothing_could_use_is_refused_where_it_is_set(monkeypatch, name, number):
+    monkeypatch.setenv(f"HALLDETECT_{name.upper()}", number)
+    with pytest.raises(InputError, match=name.upper()):
+        load_settings()
 
 
 def test_every_bad_variable_is_named(monkeypatch):

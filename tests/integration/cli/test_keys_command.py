@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -46,8 +46,8 @@ def test_the_list_shows_names_scopes_and_times(keys):
     keys("create", "root", "--scope", "admin")
     keys("revoke", "1")
     shown = keys("list").stdout
-    for text in ("night run", "submit, read", "root", "admin", "revoked", "UTC"):
-        assert text in shown
+    for word in ("night run", "submit, read", "root", "admin", "revoked", "UTC"):
+        assert word in shown
     assert secret not in shown
 
 
@@ -127,3 +127,31 @@ def test_without_a_database_it_says_how_to_name_one(keys, monkeypatch):
     done = keys("list")
     assert done.exit_code == 4
     assert "set DATABASE_URL" in done.stderr
+
+
+LOSE_CONNECTION_AT_COMMIT = """
+    CREATE FUNCTION lose_connection() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+    CREATE CONSTRAINT TRIGGER lost AFTER INSERT OR UPDATE ON halldetect.{table}
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lose_connection();
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "arguments"),
+    [
+        ("api_keys", ("create", "b", "--scope", "read")),
+        ("api_key_secrets", ("rotate", "1")),
+        ("api_keys", ("revoke", "1")),
+    ],
+)
+def test_a_loss_during_the_commit_leaves_open_what_was_done_and_says_so(
+    keys, sessions, table, arguments
+):
+    keys("create", "a", "--scope", "read")
+    with sessions.begin() as session:
+        session.execute(text(LOSE_CONNECTION_AT_COMMIT.format(table=table)))
+    done = keys(*arguments)
+    assert done.exit_code == 4
+    assert done.stdout == ""
+    assert "whether it did what was asked is not known: `halldetect keys list`" in done.stderr

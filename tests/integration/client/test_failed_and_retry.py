@@ -69,6 +69,14 @@ def test_a_long_list_ends_and_says_so(
     assert "there are more" not in done.stderr if remainder is None else remainder in done.stderr
 
 
+def test_the_largest_number_lists_all_and_a_larger_one_is_refused(halldetect, batch, fail):
+    fail(1, 2, 3)
+    assert len(halldetect("failed", "--limit", str(2**63 - 1)).stdout.splitlines()) == 6
+    done = halldetect("failed", "--limit", str(2**63))
+    assert done.exit_code == 2
+    assert "less than or equal to" in done.stderr
+
+
 def test_a_batch_can_be_chosen(halldetect, batch, fail):
     halldetect("submit", "in.jsonl")
     fail(2)

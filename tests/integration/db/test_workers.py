@@ -39,6 +39,22 @@ def test_a_worker_reports_and_goes(sessions):
         assert [worker.name for worker in live_workers(session)] == ["nli@a"]
 
 
+def test_a_worker_of_another_version_is_read_whatever_figures_it_reports(sessions):
+    with sessions.begin() as session:
+        register(session, "nli@a", queues=["nli"], pid=1, host="a")
+        session.execute(
+            text(
+                """
+                UPDATE halldetect.workers
+                SET counters = '{"audits": 3, "unswept_seconds": 2.5, "of_tomorrow": 7}'
+                """
+            )
+        )
+        (worker,) = live_workers(session)
+    assert worker.counters == WorkerCounters(audits=3)
+    assert worker.unswept_seconds == 2.5
+
+
 def test_a_silent_worker_is_lost_and_must_register_anew(sessions):
     with sessions.begin() as session:
         register(session, "nli@a", queues=["nli"], pid=1, host="a")

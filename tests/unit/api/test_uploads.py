@@ -3,6 +3,8 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import io
+import os
 import tracemalloc
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -160,15 +162,61 @@ def test_room_is_counted_right_from_many_threads():
     room.take(100 * 50)
 
 
-def test_a_full_disk_is_told_as_such(monkeypatch):
-    class FullDisk:
-        def write(self, _):
-            raise OSError(errno.ENOSPC, "No space left on device")
+class FullDisk(io.RawIOBase):
+    """A disk that takes so many bytes and no more."""
 
-        def close(self):
-            pass
+    def __init__(self, left, number):
+        self._left = left
+        self._number = number
 
-    monkeypatch.setattr(uploads.tempfile, "SpooledTemporaryFile", lambda **_: FullDisk())
-    problem = refusal(b"x")
+    def readable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def writable(self):
+        return True
+
+    def seek(self, *_):
+        return 0
+
+    def write(self, data):
+        taken = min(len(data), self._left)
+        if not taken:
+            raise OSError(self._number, os.strerror(self._number))
+        self._left -= taken
+        return taken
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("missing", [1, 5_000, 300_000])
+def test_a_full_disk_is_told_as_such_and_gives_back_the_room(monkeypatch, number, missing):
+    """Whether it shows at once, or when what was kept in memory is written at the end."""
+    chunks = [b"x" * (1 << 20), *[b"y" * 1_000] * 300]
+    size = sum(map(len, chunks))
+    monkeypatch.setattr(
+        uploads.tempfile,
+        "TemporaryFile",
+        lambda **_: io.BufferedRandom(FullDisk(size - missing, number)),
+    )
+    room = UploadRoom(size)
+    problem = refusal(*chunks, max_bytes=size, room=room)
     assert problem.status == 507
     assert "no room" in problem.detail
+    room.take(size)
+
+
+def test_another_fault_of_the_disk_gives_back_the_room_too(monkeypatch):
+    monkeypatch.setattr(
+        uploads.tempfile,
+        "TemporaryFile",
+        lambda **_: io.BufferedRandom(FullDisk(1 << 20, errno.EIO)),
+    )
+    room = UploadRoom(2 << 20)
+    with (
+        pytest.raises(OSError, match="Input/output"),
+        spooled(b"x" * (1 << 20), b"y", max_bytes=2 << 20, room=room),
+    ):
+        pass
+    room.take(2 << 20)

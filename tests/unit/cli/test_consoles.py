@@ -1,6 +1,9 @@
 import os
+import pty
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from io import StringIO
 
 import pytest
@@ -10,8 +13,11 @@ from rich.table import Table
 from rich.text import Text
 from typer.testing import CliRunner
 
+from cli import progress_display
+from cli.client.follow_display import FollowBar
 from cli.consoles import _Console, messages_console, results_console
 from cli.main import app
+from cli.progress_display import ProgressBar
 
 LINE = "webhook 1: https://hooks.example.org/" + "a/b-c " * 60 + "`halldetect status 7 --wait`"
 
@@ -57,6 +63,42 @@ def test_a_narrow_terminal_gets_every_character(no_wrap):
     assert ("┡" in shown) is not no_wrap
     assert "".join(filter(str.islower, shown)) == word
     assert "".join(filter(str.isupper, shown)) == word.upper()
+
+
+@pytest.mark.parametrize(
+    "columns", ["", "0", "000", "-5", "wide", "\xb2", "99999999999", "9" * 5000]
+)
+def test_a_width_that_is_none_is_passed_over_on_a_terminal(columns):
+    output, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "cli", "failed", "--help"],
+        env=os.environ | {"COLUMNS": columns, "TERM": "xterm"},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        with suppress(OSError), open(output, "rb", buffering=0) as reader:
+            while piece := reader.read(65536):  # an error tells the end of a terminal
+                shown += piece
+    assert process.returncode == 0
+    assert b"Show this message and exit." in shown
+
+
+@pytest.mark.parametrize("display", [ProgressBar, FollowBar])
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_a_bar_is_one_on_a_terminal_of_any_width(monkeypatch, display, width):
+    monkeypatch.setattr(progress_display, "_SECONDS_BEFORE_BAR", 0.0)
+    console = _Console(file=StringIO(), force_terminal=True, width=width, color_system=None)
+    with display(console) as bar:
+        bar.show("uploading", 0.5)
+        deadline = time.monotonic() + 60
+        while "uploading" not in console.file.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "uploading" in console.file.getvalue()
+    assert "━━━" in console.file.getvalue()
+    assert "<" not in console.file.getvalue()
 
 
 @pytest.mark.parametrize("command", [[], ["audit"], ["keys", "rotate"], ["webhooks"]], ids=" ".join)

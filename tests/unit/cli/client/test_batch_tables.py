@@ -105,7 +105,10 @@ def test_the_table_of_a_finished_batch_has_its_time(batch, printed):
 
 
 def test_names_of_others_cannot_reach_the_terminal(printed):
-    flagged = [FlaggedAudit("77", 3, "a\x1b[2J[red]", 0.98765), FlaggedAudit("8", None, None, 0.5)]
+    flagged = [
+        FlaggedAudit(id="77", line=3, custom_id="a\x1b[2J[red]", fedscore=0.98765),
+        FlaggedAudit(id="8", line=None, custom_id=None, fedscore=0.5),
+    ]
     text = printed(flagged_table(flagged))
     assert "\x1b" not in text
     assert "a\\x1b[2J[red]" in text
