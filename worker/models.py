@@ -27,6 +27,7 @@ from halldetect.nli.pair_tokenizer import PairTokenizer
 from halldetect.settings import Settings
 from halldetect.sources import premise_room
 from worker.probes import encoder_fault
+from worker.run import WorkInterrupted
 from worker.source_cache import SourceCache
 
 _FIRST_PAUSE_SECONDS = 5.0
@@ -185,6 +186,8 @@ class WorkerModels:
         while not self._stopping.wait(pause):
             try:
                 loaded = self._load()
+            except WorkInterrupted:  # the worker ends
+                return
             except Exception as error:  # whatever it is, the worker stays up and says it
                 self._set(None, str(error) or type(error).__name__)
                 pause = min(max(2 * pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)

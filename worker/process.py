@@ -98,6 +98,7 @@ class WorkerProcess:
         )
         self._sweeps = Queue.MAINTENANCE in queues
         self._stopping = threading.Event()
+        self._looking = threading.Lock()  # at the tables, in the thread that loads models
         self._rescorer = Rescorer(
             self._engine, wake_ups, run_seconds=settings.run_seconds, stopping=self._stopping
         )
@@ -149,7 +150,8 @@ class WorkerProcess:
         if self._metrics_server is not None:
             self._metrics_server.stop()
         self._presence.sign_off()
-        self._engine.dispose()
+        with self._looking:  # a connection that came back later would stay open
+            self._engine.dispose()
         self._renewal_engine.dispose()
 
     def run(self, stage: Stage) -> RunSummary:
@@ -186,12 +188,14 @@ class WorkerProcess:
 
     def _load(self, stages: frozenset[Stage]) -> LoadedModels:
         """Load the models, unless nothing could be done with them."""
-        try:
-            self._require_this_version()
-        except SchemaMismatch:
-            raise
-        except DatabaseUnavailable:  # it may come back while they are loaded
-            pass
+        with self._looking:
+            self._give_up_if_stopping()
+            try:
+                self._require_this_version()
+            except SchemaMismatch:
+                raise
+            except DatabaseUnavailable:  # it may come back while they are loaded
+                pass
         return load_models(self._settings, stages, self._give_up_if_stopping)
 
     def _require_this_version(self) -> None:

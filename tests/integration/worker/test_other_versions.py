@@ -10,6 +10,7 @@ from sqlalchemy import text
 from db.line import Stage
 from db.migrate import downgrade, head_revision, upgrade
 from db.models import WorkerState
+from worker import process as process_module
 from worker.run import Ended
 
 NEWER = "9999"
@@ -116,3 +117,36 @@ def test_tables_that_are_not_there_are_no_fault_of_an_audit(
     assert "halldetect.extractions" in summary.error
     assert "halldetect doctor" in summary.error
     assert [(status, faults) for status, _, faults in states()] == [("queued", 0)]
+
+
+def test_a_worker_that_ends_while_it_looks_at_the_tables_leaves_no_connection_open(
+    start_worker, rows, monkeypatch
+):
+    looks, goes_on = threading.Event(), threading.Event()
+    look = process_module.require_this_version
+
+    def look_and_wait(session):
+        look(session)
+        looks.set()
+        goes_on.wait()
+
+    def others():
+        return set(
+            rows(
+                "SELECT pid FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+
+    before = others()
+    monkeypatch.setattr(process_module, "require_this_version", look_and_wait)
+    worker = start_worker("extraction")
+    looks.wait()
+    ending = threading.Thread(target=worker.stop)
+    ending.start()
+    ending.join(timeout=1)
+    assert ending.is_alive()
+    goes_on.set()
+    ending.join()
+    while others() - before:
+        threading.Event().wait(0.05)
