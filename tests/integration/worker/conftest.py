@@ -78,7 +78,8 @@ def wake_ups(redis_url):
 def start_worker(database, wake_ups, encoder, extractor, monkeypatch):
     """Return a function: queues and settings to a worker process whose models are loaded.
 
-    A run has time for everything that waits, on a machine that stands still for a while, too.
+    A run has time for everything that waits, on a machine that stands still for a while, too. The
+    thread that loads has done with the database, unless a test holds it up and does not wait.
     """
     models = LoadedModels(
         ExtractionModels(extractor, encoder.tokenizer),
@@ -89,7 +90,7 @@ def start_worker(database, wake_ups, encoder, extractor, monkeypatch):
     monkeypatch.setattr(process_module, "load_models", lambda settings, stages, check: models)
     started = []
 
-    def start(*queues, **settings):
+    def start(*queues, waits=True, **settings):
         process = WorkerProcess(
             Settings(extractor="sentences", **{"run_seconds": 600, **settings}),
             database_url=database,
@@ -100,6 +101,8 @@ def start_worker(database, wake_ups, encoder, extractor, monkeypatch):
         )
         process.start()
         started.append(process)
+        if waits:
+            process._models.wait()
         return process
 
     yield start

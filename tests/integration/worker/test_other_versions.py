@@ -140,7 +140,7 @@ def test_a_worker_that_ends_while_it_looks_at_the_tables_leaves_no_connection_op
 
     before = others()
     monkeypatch.setattr(process_module, "require_this_version", look_and_wait)
-    worker = start_worker("extraction")
+    worker = start_worker("extraction", waits=False)
     looks.wait()
     ending = threading.Thread(target=worker.stop)
     ending.start()
