@@ -7,11 +7,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from db.leases import FREE, Lease
-from db.models import (
-    Claim,
-    Extraction,
-)
+from db.models import Claim, Extraction
 from db.progress import write_fenced
+from db.storable_texts import storable
 from halldetect.claims.model import Decomposition, ExtractionMode
 from halldetect.results import generation_trail, rejected_trail, unaudited_trail
 from halldetect.trail import Status
@@ -50,8 +48,8 @@ def save_extraction(
             rejected=[
                 {
                     **line.model_dump(mode="json"),
-                    "text": _storable(line.text),
-                    "detail": _storable(line.detail),
+                    "text": storable(line.text),
+                    "detail": storable(line.detail),
                 }
                 for line in rejected_trail(decomposition)
             ],
@@ -82,8 +80,3 @@ def save_extraction(
                 for position, claim in enumerate(decomposition.claims)
             ],
         )
-
-
-def _storable(generated: str) -> str:
-    """Make a model's own words fit for Postgres, which refuses NUL in text."""
-    return generated.replace("\0", "\ufffd")

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from db.error_texts import storable_error
 from db.leases import FREE, Lease, LeaseLost, held
 from db.models import Audit
+from db.storable_texts import storable_error
 from halldetect.trail import Status
 from halldetect.wording import counted
 

@@ -17,11 +17,11 @@ from typing import Any
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from db.error_texts import storable_error
 from db.models import PolicyVersion, Rescoring, RescoringState
 from db.ownership import UNRESTRICTED, Caller
 from db.policies import StoredPolicy, stored_policy
 from db.selections import FixedSelection, Selection, fix_selection
+from db.storable_texts import storable_error
 from halldetect.errors import HallDetectError
 
 _FINAL = (RescoringState.COMPLETED, RescoringState.FAILED)

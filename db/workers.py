@@ -10,9 +10,9 @@ from sqlalchemy import delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from db.error_texts import storable_error
 from db.leases import expire
 from db.models import WorkerRow, WorkerState
+from db.storable_texts import storable_error
 
 # Three missed reports: lost, stopped, or cut off.
 LIVE_SECONDS = 45

@@ -7,7 +7,6 @@ from rescored_audits import make_policy
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from db.error_texts import LONGEST_ERROR
 from db.models import RescoringState
 from db.rescorings import (
     ChunkOutcome,
@@ -23,6 +22,7 @@ from db.rescorings import (
     rescoring_lock,
 )
 from db.selections import Selection
+from db.storable_texts import LONGEST_ERROR
 
 
 @pytest.fixture

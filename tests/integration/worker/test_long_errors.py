@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from db.error_texts import LONGEST_ERROR
 from db.line import Stage
+from db.storable_texts import LONGEST_ERROR
 
 ODD = "\0\ud800" + "It quotes the document. " * 10_000
 

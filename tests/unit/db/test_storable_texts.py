@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from db.error_texts import LONGEST_ERROR, storable_error
+from db.storable_texts import LONGEST_ERROR, storable_error
 
 
 @pytest.mark.parametrize("message", ["", "ValueError: x", "\u00e4" * LONGEST_ERROR])
